@@ -52,6 +52,7 @@ type ClusterNode struct {
 	Revision    int64           `json:"revision" doc:"Revision of the cluster's configuration that it goes by; 0: none, or not known."`
 	Behind      string          `json:"behind,omitempty" doc:"Why that is not the newest."`
 	Version     string          `json:"version" doc:"Version of Lunar that it runs."`
+	Stranger    bool            `json:"stranger" doc:"Its volumes with owners have other serial numbers than on other nodes: hosts take them for other disks."`
 	Since       time.Time       `json:"since,omitzero" doc:"Since when this node sees its process."`
 	Heard       bool            `json:"heard" doc:"Whether etcd has heard it a moment ago; without, its volumes are about to be taken over, unless links hear it."`
 	Silent      float64         `json:"silent_seconds" doc:"For how long etcd has not heard it; 0: it does, or the node does not live."`
@@ -102,6 +103,7 @@ type ClusterVolume struct {
 	InFlux bool            `json:"in_flux" metric:"in_flux" doc:"Whether a volume with owners has none that lives and serves it: commands wait until it is decided."`
 	Here   string          `json:"here,omitempty" doc:"What this node is doing with it: follower, suspecting, fencing, opening, owner or draining; absent: it is not configured here."`
 	Owners []string        `json:"owners" nullable:"false" doc:"Nodes that may own it, by this node's configuration."`
+	Unable []string        `json:"unable" nullable:"false" doc:"Those of them that could not open it, and are not given it: the nodes say why."`
 	Access []ClusterAccess `json:"access" nullable:"false" doc:"What hosts are told of their paths to each node; commands wait while it is in flux."`
 	Size   int64           `json:"size_bytes" doc:"Size of the volume."`
 }

@@ -16,6 +16,9 @@ func (c *Cluster) words() (wrong, known []string) {
 	if c.Behind != "" {
 		wrong = append(wrong, "node "+c.Node+" does not have the newest configuration of cluster "+c.Name)
 	}
+	for _, name := range c.Strangers() {
+		wrong = append(wrong, "disks of node "+name+" have other serial numbers than on other nodes")
+	}
 	owned := 0
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
@@ -31,11 +34,27 @@ func (c *Cluster) words() (wrong, known []string) {
 		if n := &c.Nodes[i]; n.Name != c.Node && n.State != NodeOK {
 			known = append(known, "node "+n.Name+" is "+n.Condition())
 		}
+		if len(c.Nodes[i].Unable) > 0 {
+			known = append(known, "node "+c.Nodes[i].Name+" cannot open "+few(len(c.Nodes[i].Unable), "volume")[0])
+		}
 	}
 	if down := c.Unlinked(); len(down) > 0 {
 		known = append(known, "no link to "+strings.Join(down, ", "))
 	}
 	return wrong, known
+}
+
+// StrangerHelp is what mends a node whose disks have other serial numbers.
+const StrangerHelp = "stop its server, copy cluster-identity.json from the state directory of a node whose numbers hosts know, and start it again"
+
+// Strangers are the nodes whose disks have other serial numbers than the cluster's.
+func (c *Cluster) Strangers() (names []string) {
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Stranger {
+			names = append(names, n.Name)
+		}
+	}
+	return names
 }
 
 // Condition is a node's state in words.

@@ -23,6 +23,10 @@ func TestSummary(t *testing.T) {
 		"ok: 1 volume, no session; node a owns 1 of 2 volumes of cluster c": {
 			Volumes: volumes("ok"), Cluster: &Cluster{Name: "c", Node: "a", Joined: true, Etcd: true, Volumes: []ClusterVolume{{Owner: "a", State: "owned"}, {Owner: "b", State: "owned"}}}},
 		"degraded: node a has no place in cluster c; no volume, no session; node a owns 0 of 0 volumes of cluster c": {Cluster: &Cluster{Name: "c", Node: "a", Etcd: true}},
+		"ok: no volume, no session; node a owns 0 of 0 volumes of cluster c, node a cannot open 2 volumes": {
+			Cluster: &Cluster{Name: "c", Node: "a", Joined: true, Etcd: true, Nodes: []ClusterNode{{Name: "a", State: NodeOK, Unable: make([]ClusterUnable, 2)}}}},
+		"degraded: disks of node b have other serial numbers than on other nodes; no volume, no session; node a owns 0 of 0 volumes of cluster c": {
+			Cluster: &Cluster{Name: "c", Node: "a", Joined: true, Etcd: true, Nodes: []ClusterNode{{Name: "b", State: NodeOK, Stranger: true}}}},
 		"degraded: etcd of cluster c does not answer, or has no majority, volume db has no owner that serves it; no volume, no session; node a owns 0 of 1 volumes of cluster c": {
 			Cluster: &Cluster{Name: "c", Node: "a", Volumes: []ClusterVolume{{Name: "db", Owner: "b", State: "owned", InFlux: true}}}},
 		"ok: no volume, no session; node a owns 0 of 0 volumes of cluster c, node b is silent, node d is drained and away, no link to b": {

@@ -66,6 +66,7 @@ type membership struct {
 	documents revisions.Store
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
 	behind    atomic.Pointer[string] // why the newest is not; nil or empty: it is
+	stranger  atomic.Bool            // the cluster's state has another identity than this node
 	following sync.Mutex             // held while a revision is put into force
 	retry     chan struct{}          // the node's own configuration has changed: the newest may go together with it
 	keptID    string                 // of the revision that the state directory has; changed by who changes the configuration
@@ -145,6 +146,7 @@ func (m *membership) is(cfg *conf.Config) {
 func (m *membership) told() peer {
 	out := *m.own.Load()
 	out.Config = &peerRevision{Revision: m.joint.Load().revision(), Behind: m.whyBehind()}
+	out.Stranger = m.stranger.Load()
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/control"
 	"lunar/daemon/state"
 )
 
@@ -46,7 +47,9 @@ func (m *membership) confirm(ctx context.Context, own string) {
 	for {
 		found, err := m.agree(ctx, own)
 		if err == nil && found != own {
-			m.log.Error("this node's disks have other serial numbers than on other nodes, so that hosts take them for other disks: stop its server, copy cluster-identity.json from the state directory of a node whose numbers hosts know, and start it again", "identity", own, "expected", found)
+			m.stranger.Store(true)
+			m.look()
+			m.log.Error("this node's disks have other serial numbers than on other nodes, so that hosts take them for other disks: "+control.StrangerHelp, "identity", own, "expected", found)
 		}
 		if err == nil {
 			return

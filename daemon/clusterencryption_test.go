@@ -51,6 +51,10 @@ func TestClusterEncrypted(t *testing.T) {
 	lacks := "Node n3 cannot open volume db, and is not to own it: key file: open"
 	for _, node := range []string{"n1", "n2", "n3"} {
 		l.says(node, true, lacks)
+		l.says(node, true, "n1 n2 n3 (UNABLE)")
+	}
+	if said := l.lunar("n1", cli.ExitOK, "status"); !strings.Contains(said, "node n3 cannot open 1 volume") {
+		t.Errorf("found %q", said)
 	}
 	m := l.multipath(1)
 	data := bytes.Repeat([]byte("it is a secret. "), 32)

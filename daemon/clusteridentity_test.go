@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/cluster"
+	"lunar/internal/cli"
 	"lunar/internal/eventually"
 )
 
@@ -38,4 +39,10 @@ func TestIdentityOfNewState(t *testing.T) {
 	eventually.Holds(t, "the node with another one says so", func() bool {
 		return strings.Contains(l.nodes["n3"].log.String(), "other serial numbers than on other nodes")
 	})
+	for _, node := range []string{"n1", "n3"} {
+		eventually.Holds(t, "all nodes say so", func() bool {
+			said := l.lunar(node, cli.ExitOK, "cluster", "status")
+			return strings.Contains(said, "Disks of node n3 have OTHER SERIAL NUMBERS") && strings.Count(said, "OTHER") == 1
+		})
+	}
 }

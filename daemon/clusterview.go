@@ -109,6 +109,7 @@ func (v *clusterView) nodeOf(name string, newest int64) control.ClusterNode {
 	}
 	if lives {
 		about := v.known[name]
+		out.Stranger = about.Stranger
 		if out.Version = about.Lunar; about.Config != nil {
 			out.Revision, out.Behind = about.Config.Revision, about.Config.Behind
 		}
@@ -207,13 +208,18 @@ func (v *clusterView) volumeOf(name string, access []control.ClusterAccess) cont
 	s := v.Volumes[name]
 	out := control.ClusterVolume{
 		Name: name, Owner: s.Owner.Node, State: string(s.Owner.Standing), Since: s.Owner.Since, Epoch: s.Owner.Epoch, InFlux: v.inFlux(&s), Here: string(s.State),
-		Owners: []string{}, Access: access, Size: s.Owner.Size,
+		Owners: []string{}, Unable: []string{}, Access: access, Size: s.Owner.Size,
 	}
 	if out.State == "" {
 		out.State = "none"
 	}
 	if configured := v.cfg.Volume(name); configured != nil {
 		out.Owners = append(out.Owners, configured.Owners...)
+	}
+	for _, node := range out.Owners {
+		if v.Nodes[node].Unable[name] != "" {
+			out.Unable = append(out.Unable, node)
+		}
 	}
 	return out
 }

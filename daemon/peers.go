@@ -31,6 +31,8 @@ type peer struct {
 	Images map[string]string `json:"images,omitempty"`
 	// Packed are Targets, Owners and Images of many volumes, in fewer bytes.
 	Packed []byte `json:"packed,omitempty"`
+	// Stranger: its volumes with owners have other serial numbers than the cluster's identity gives.
+	Stranger bool `json:"stranger,omitempty"`
 	// Config is what the node has of the cluster's configuration; nil: its version knows none.
 	Config *peerRevision `json:"config,omitempty"`
 }

@@ -112,6 +112,11 @@ func (s *span) alone() (out []control.Answer) {
 	if c.Behind != "" {
 		out = append(out, behindAnswer(c.Node, c.Behind))
 	}
+	for _, name := range c.Strangers() {
+		out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "cluster", About: name,
+			What: fmt.Sprintf("Disks of node %s have other serial numbers than on other nodes: hosts take them for other disks.", name),
+			Help: "The cluster's state was made anew, and a new node was there first. On each node with the wrong numbers: " + control.StrangerHelp + "."})
+	}
 	return out
 }
 
@@ -121,7 +126,7 @@ func behindAnswer(node, why string) control.Answer {
 		Help: "It tries again every 30 seconds. lunar cluster config show has the text, and lunar cluster config rollback the one of before."}
 }
 
-// others is what is wrong with other nodes, and with the links to them.
+// others is what is wrong with other nodes, and with the links to them, and what nodes cannot open.
 func (s *span) others() []control.Answer {
 	c := s.out.Cluster
 	if c == nil {
@@ -131,6 +136,11 @@ func (s *span) others() []control.Answer {
 	down := c.Unlinked()
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
+		for _, u := range n.Unable {
+			if t.room() {
+				t.add(unableAnswer(n.Name, u))
+			}
+		}
 		if n.Name == c.Node {
 			continue
 		}
@@ -148,6 +158,12 @@ func (s *span) others() []control.Answer {
 		}
 	}
 	return t.all()
+}
+
+func unableAnswer(node string, u control.ClusterUnable) control.Answer {
+	return control.Answer{Severity: control.AnswerWarning, Kind: "cluster", About: node,
+		What: fmt.Sprintf("Node %s cannot open volume %s: %s.", node, u.Volume, strings.TrimSuffix(u.Why, ".")),
+		Help: "It is not given the volume, and does not take it over. Key files are read again every 5 seconds."}
 }
 
 // conditionAnswer is what is wrong with another node.

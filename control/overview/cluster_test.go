@@ -42,6 +42,10 @@ func TestClusterAnswers(t *testing.T) {
 		{func(c *control.Cluster) { c.Etcd, c.Joined, c.Answered = false, false, 5 }, []string{"warning n1: etcd has not answered node n1 for 5s", "Start lunar-etcd on more than half"}},
 		{func(c *control.Cluster) { c.Joined, c.Why = false, "another process is the node" }, []string{"Node n1 has no place in cluster c: another process is the node."}},
 		{func(c *control.Cluster) { c.Behind = "volumes.db: no" }, []string{"warning n1: Node n1 does not have the newest configuration of the cluster: volumes.db: no.", "lunar cluster config"}},
+		{func(c *control.Cluster) {
+			c.Nodes[0].Unable = []control.ClusterUnable{{Volume: "db", Why: "no key file."}}
+		}, []string{"warning n1: Node n1 cannot open volume db: no key file. It is not given the volume"}},
+		{func(c *control.Cluster) { c.Nodes[1].Stranger = true }, []string{"failed n2: Disks of node n2 have other serial numbers", "copy cluster-identity.json"}},
 		{func(c *control.Cluster) { c.Nodes[1].State, c.Nodes[1].Revision = control.NodeBehind, 6 }, []string{"warning n2: Node n2 does not have the newest configuration of the cluster: it has revision 6."}},
 		{func(c *control.Cluster) { c.Nodes[1].State, c.Nodes[1].Silent = control.NodeSilent, 3 }, []string{"Node n2 is silent: etcd has not heard it for 3s, and no link does.", "lunar cluster fence n2"}},
 		{func(c *control.Cluster) { c.Nodes[1].State = control.NodeCut }, []string{"Node n2 is cut off from etcd: links alone hear it."}},

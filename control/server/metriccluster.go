@@ -74,6 +74,10 @@ var clusterMetrics = []metric{
 				}
 			})
 		}},
+	{"lunar_cluster_strangers", "", "Nodes whose volumes with owners have other serial numbers than on other nodes, as this node sees them.", gauge, nil,
+		func(s *control.Status, emit emitter) {
+			eachCluster(s, func(c *control.Cluster, _ ...string) { emit(float64(len(c.Strangers()))) })
+		}},
 	{"lunar_cluster_controller", "", "1 on the node that keeps the promises over all nodes, which alone tells lunar_cluster_promise metrics.", gauge, nil,
 		func(s *control.Status, emit emitter) {
 			eachCluster(s, func(c *control.Cluster, _ ...string) {

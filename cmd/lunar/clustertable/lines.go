@@ -28,6 +28,9 @@ func Lines(c *control.Cluster) (out []Line) {
 	}
 	out = append(out, configuration(c)...)
 	for _, n := range c.Nodes {
+		if n.Stranger {
+			out = append(out, Line{fmt.Sprintf("Disks of node %s have OTHER SERIAL NUMBERS than on other nodes: %s", n.Name, control.StrangerHelp), true})
+		}
 		for _, u := range n.Unable {
 			out = append(out, Line{fmt.Sprintf("Node %s cannot open volume %s, and is not to own it: %s", n.Name, u.Volume, u.Why), true})
 		}

@@ -1,6 +1,7 @@
 package clustertable
 
 import (
+	"slices"
 	"strings"
 
 	"lunar/cmd/lunar/listing"
@@ -84,7 +85,7 @@ var Volumes = listing.Table[control.ClusterVolume]{
 	}},
 	{Name: "in-flux", Of: func(v *control.ClusterVolume) any { return v.InFlux }},
 	{Name: "here", Of: func(v *control.ClusterVolume) any { return v.Here }},
-	{Name: "owners", Of: func(v *control.ClusterVolume) any { return strings.Join(v.Owners, " ") }},
+	{Name: "owners", Of: func(v *control.ClusterVolume) any { return candidates(v) }},
 	{Name: "access", Of: func(v *control.ClusterVolume) any {
 		var parts []string
 		for _, a := range v.Access {
@@ -92,6 +93,18 @@ var Volumes = listing.Table[control.ClusterVolume]{
 		}
 		return parts
 	}},
+}
+
+// candidates are the nodes that may own a volume, with what keeps them from it.
+func candidates(v *control.ClusterVolume) string {
+	var all []string
+	for _, node := range v.Owners {
+		if slices.Contains(v.Unable, node) {
+			node += " (UNABLE)"
+		}
+		all = append(all, node)
+	}
+	return strings.Join(all, " ")
 }
 
 // Parts are what nodes have of all that is promised.

@@ -80,6 +80,9 @@ func nodePart(o *control.Overview, name string, by order) part {
 		if n.Behind != "" {
 			p.lines = append(p.lines, line{"configuration: " + n.Behind, alarm, 2})
 		}
+		for _, u := range n.Unable {
+			p.lines = append(p.lines, line{"cannot open volume " + u.Volume + ": " + u.Why, caution, 2})
+		}
 		p.lines = append(append(p.lines, answersAbout(o, name)...), line{})
 		var owned []control.ClusterVolume
 		for _, v := range o.Cluster.Volumes {

@@ -22,14 +22,20 @@ const nodeColumns = [
   { name: 'Portals', of: (n) => n.portals.join(' ') || '–' },
 ];
 
-const volumeColumns = (opens) => [
+// candidate is a node that may own a volume, with what keeps it from that.
+function candidate(nodes, name, volume) {
+  const lacks = nodes.find((n) => n.name === name)?.unable.find((u) => u.volume === volume);
+  return lacks ? html`<span class="tag caution" title=${lacks.why}>${name} cannot open it</span> ` : name + ' ';
+}
+
+const volumeColumns = (opens, nodes) => [
   { name: 'Volume', of: (v) => opens('volume', v.name), by: (v) => v.name },
   { name: 'Owner', of: (v) => v.owner || '–' },
   { name: 'State', of: (v) => (v.in_flux ? tag('alarm', v.state + ', in flux') : tag('good', v.state)), by: (v) => (v.in_flux ? 'z' : v.state) },
   { name: 'Since', of: (v) => moment(v.since), by: (v) => v.since || '' },
   { name: 'Epoch', title: 'how often it has changed its owner', of: (v) => f.grouped(v.epoch), by: (v) => v.epoch, number: true },
   { name: 'Here', title: 'what this node is doing with it', of: (v) => v.here || '–' },
-  { name: 'Candidates', title: 'nodes that may own it, the preferred one first', of: (v) => v.owners.join(', ') || '–' },
+  { name: 'Candidates', title: 'nodes that may own it, the preferred one first', of: (v) => (v.owners.length ? v.owners.map((n) => candidate(nodes, n, v.name)) : '–'), by: (v) => v.owners.join(' ') },
   { name: 'Access', title: "what hosts are told of each node's paths", of: (v) => v.access.map((a) => html`<span class="tag ${a.state === 'optimized' ? 'good' : 'plain'}">${a.node} ${a.state}</span> `) },
 ];
 
@@ -56,14 +62,15 @@ function promise(p, table) {
 // cluster is the section; table and opens are the page's.
 export function cluster(o, table, opens) {
   const c = o.cluster;
+  const strangers = c.nodes.filter((n) => n.stranger);
   const behind = c.nodes.filter((n) => n.state === 'behind');
   return html`<dl class="facts">
       <div><dt>Cluster</dt><dd>${c.name}, this is node ${c.node} ${c.joined ? nothing : tag('alarm', 'not joined')}</dd></div>
       <div><dt>etcd</dt><dd>${c.etcd ? `answers; renewed the lease ${f.time(c.etcd_answered_seconds)} ago` : tag('alarm', 'has not answered for ' + f.time(c.etcd_answered_seconds))}</dd></div>
       <div><dt>Cached data are served for</dt><dd>${f.time(c.lease_seconds)}</dd></div>
       <div><dt>Configuration of all nodes</dt><dd>${c.newest_revision ? 'revision ' + c.revision : 'none'} ${behind.length ? tag('caution', 'behind: ' + behind.map((n) => n.name).join(', ')) : nothing}</dd></div>
-    </dl>${c.joined ? nothing : html`<p class="alarm">${c.why}</p>`}${behind.map((n) => html`<p class="quiet">Node ${n.name}: ${n.behind || 'revision ' + n.revision}</p>`)}
+    </dl>${c.joined ? nothing : html`<p class="alarm">${c.why}</p>`}${strangers.map((n) => html`<p class="alarm">Disks of node ${n.name} have other serial numbers than on other nodes.</p>`)}${behind.map((n) => html`<p class="quiet">Node ${n.name}: ${n.behind || 'revision ' + n.revision}</p>`)}
     ${table('table-cluster-nodes', 'Nodes of the cluster', nodeColumns, c.nodes, (n) => (f.nodeTone(n.state) === 'alarm' ? 'alarm' : ''))}
-    ${table('table-cluster-volumes', 'Volumes with owners', volumeColumns(opens), c.volumes, (v) => (v.in_flux ? 'alarm' : ''))}
+    ${table('table-cluster-volumes', 'Volumes with owners', volumeColumns(opens, c.nodes), c.volumes, (v) => (v.in_flux ? 'alarm' : ''))}
     ${promise(c.promise, table)}`;
 }
