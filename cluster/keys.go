@@ -54,6 +54,9 @@ func (k Keys) HeaderOf(key string) (volume string, ok bool) {
 // Volume is the prefix of all keys of one volume.
 func (k Keys) Volume(volume string) string { return k.Volumes() + volume + "/" }
 
+// Forgotten is what has to be known of owners' records that were removed.
+func (k Keys) Forgotten() string { return k.prefix + "forgotten" }
+
 // Identity is what serials and NAA identifiers of all nodes derive from.
 func (k Keys) Identity() string { return k.prefix + "identity" }
 

@@ -99,7 +99,7 @@ type ClusterVolume struct {
 	Owner  string          `json:"owner" doc:"Node that owns it, or did last; empty: none did."`
 	State  string          `json:"state" doc:"owned; claiming: the owner is taking it over; free: its last owner has closed it; none: nobody ever had it."`
 	Since  time.Time       `json:"since,omitzero" doc:"When its owner has claimed it, by the owner's clock."`
-	Epoch  uint64          `json:"epoch" doc:"How often it has changed its owner."`
+	Epoch  uint64          `json:"epoch" doc:"Grows with each change of its owner."`
 	InFlux bool            `json:"in_flux" metric:"in_flux" doc:"Whether a volume with owners has none that lives and serves it: commands wait until it is decided."`
 	Here   string          `json:"here,omitempty" doc:"What this node is doing with it: follower, suspecting, fencing, opening, owner or draining; absent: it is not configured here."`
 	Owners []string        `json:"owners" nullable:"false" doc:"Nodes that may own it, by this node's configuration."`

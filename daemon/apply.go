@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,7 +203,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	c := a.newChange(cfg, plan)
-	c.rules, c.by = rules, r.by
+	c.rules, c.by, c.joint = rules, r.by, cmp.Or(r.joint, a.daemon.joint())
 	c.judging = r.dry || r.joint == nil
 	if err := c.confused(); err != nil {
 		return control.Applied{}, refused(what, err)

@@ -48,9 +48,9 @@ func (c *change) changeOwners() {
 		var err error
 		switch {
 		case was == nil:
-			err = m.add(v, open)
+			err = m.add(v, open, c.joint)
 		case !reflect.DeepEqual(was.Owners, v.Owners) || was.Failback != v.Failback:
-			err = m.node.Load().Change(v.Name, m.volume(v, open))
+			err = m.node.Load().Change(v.Name, m.volume(v, open, c.joint))
 		}
 		if err != nil { // it stops
 			c.did = append(c.did, fmt.Sprintf("%s: %v", conf.Key("volumes", v.Name), err))

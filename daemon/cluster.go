@@ -61,7 +61,8 @@ type membership struct {
 	beside     sync.WaitGroup
 	end        context.CancelFunc
 	wrong      string // the last that was logged of other nodes
-	untold     bool   // it was logged that others do not know what has changed here; followPeers' alone
+	forgetting forgetting
+	untold     bool // it was logged that others do not know what has changed here; followPeers' alone
 
 	documents revisions.Store
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
@@ -161,7 +162,7 @@ func (m *membership) volumes() *volumes.Cluster {
 // self is what the other nodes are to know of this one with a configuration.
 func (m *membership) self(cfg *conf.Config) peer {
 	own := selfOf(cfg, listened(cfg))
-	own.Link = m.at
+	own.Link, own.Forgets = m.at, true
 	if m.links != nil {
 		own.Relay = relay.Version
 	}
@@ -207,20 +208,20 @@ func (m *membership) clash(own *peer) error {
 	return errors.Join(err, known.clash(m.conf.Node, own))
 }
 
-// add has the node decide about a volume.
-func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
+// add has the node decide about a volume, which it knows by a revision.
+func (m *membership) add(v *conf.Volume, s *volumes.Shared, by *joint) error {
 	ctx, cancel := context.WithTimeout(m.shared.Life, m.conf.Lease)
 	defer cancel()
 	if err := s.Bequeath(ctx); err != nil { // if this node is the first owner it does it then
 		m.log.Error("reservations of a volume are not in the cluster's state: hosts that they fence off may write", "volume", v.Name, "error", err)
 	}
-	return m.node.Load().Add(v.Name, m.volume(v, s), owned{s, m.forgetRelayed})
+	return m.node.Load().Add(v.Name, m.volume(v, s, by), owned{s, m.forgetRelayed})
 }
 
-func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
+func (m *membership) volume(v *conf.Volume, s *volumes.Shared, by *joint) node.VolumeConfig {
 	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize, Image: v.Image, Failback: m.failback(v)}
-	if now := m.joint.Load(); now.has([]string{"volumes", v.Name}) {
-		c.Revision = now.Revision
+	if by.has([]string{"volumes", v.Name}) {
+		c.Revision = by.Revision
 	}
 	return c
 }
@@ -281,6 +282,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 		}
 		living, err := peersOf(all)
 		m.meet(&s, living)
+		m.forget(ctx, &s, living)
 		m.relays = m.reach(&s, d.Shared(), living)
 		own := m.current()
 		m.alive(all)
@@ -312,7 +314,7 @@ func (d *daemon) tellOf(which func(*conf.Volume) bool) {
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() && which(v) {
 			if open := d.SharedOf(v.Name); open != nil {
-				_ = d.member.node.Load().Change(v.Name, d.member.volume(v, open)) // it stops
+				_ = d.member.node.Load().Change(v.Name, d.member.volume(v, open, d.joint())) // it stops
 			}
 		}
 	}

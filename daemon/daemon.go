@@ -135,7 +135,8 @@ type change struct {
 	edit     *editing // of the file; nil: it is read
 	rules    ruleSet  // to be in force
 	by       server.Asker
-	judging  bool // volumes that this node could not open are refused
+	joint    *joint // revision of the cluster's configuration that it is part of, or that stays; nil: there is none
+	judging  bool   // volumes that this node could not open are refused
 	sizes    resizes
 
 	added    []*conf.Volume  // that were opened

@@ -195,7 +195,7 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 			if v.OwnedBy(m.conf.Node) {
 				ours = append(ours, d.assembly.Open[v.Name].Shared)
 			}
-			if err := m.add(v, d.assembly.Open[v.Name].Shared); err != nil {
+			if err := m.add(v, d.assembly.Open[v.Name].Shared, m.joint.Load()); err != nil {
 				return err
 			}
 		}

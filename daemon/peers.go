@@ -33,6 +33,8 @@ type peer struct {
 	Packed []byte `json:"packed,omitempty"`
 	// Stranger: its volumes with owners have other serial numbers than the cluster's identity gives.
 	Stranger bool `json:"stranger,omitempty"`
+	// Forgets: the node knows what is left of owners' records that were removed.
+	Forgets bool `json:"forgets,omitempty"`
 	// Config is what the node has of the cluster's configuration; nil: its version knows none.
 	Config *peerRevision `json:"config,omitempty"`
 }

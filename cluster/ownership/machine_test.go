@@ -225,3 +225,69 @@ func TestUnable(t *testing.T) {
 		t.Errorf("found %q as the next owner of a volume that it can open", got)
 	}
 }
+
+// TestForget: what is known of records that were removed is what later ones begin above. Who knows a
+// new volume by an older configuration than those does not claim it, nor does anybody if it cannot
+// be read.
+func TestForget(t *testing.T) {
+	store, keys, now := mem.NewStore(), cluster.KeysOf("prod"), time.Unix(1e9, 0)
+	put := func(key string, value []byte) {
+		if _, err := store.Commit(nil, []cluster.Change{{Key: key, Value: value}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(keys.Node("n2"), Node{Incarnation: "b"}.Encode())
+	put(keys.Pulse("n2"), []byte("b"))
+	for volume, r := range map[string]Record{
+		"gone": {Standing: Free, Epoch: 7, Revision: 3}, "owned": {Standing: Owned, Epoch: 90, Revision: 3}, "fresh": {Standing: Free, Epoch: 91, Revision: 5},
+		"own": {Standing: Free, Epoch: 92}, "open": {Standing: Free, Epoch: 93, Revision: 3, Instances: []string{"x"}},
+	} {
+		put(keys.Owner(volume), r.Encode())
+	}
+	put(keys.Heritage("gone"), []byte("{}"))
+	observer := func() *Observer {
+		o := NewObserver(keys, "n2")
+		items, at := store.Get(keys.All())
+		if err := o.Begin(items, at, now); err != nil {
+			t.Log(err)
+		}
+		o.View.Current = true
+		return o
+	}
+	late := observer()
+	if _, err := store.Commit(observer().Forget([]string{"gone", "owned", "fresh", "own", "open", "none"}, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if items, _ := store.Get(keys.Volume("gone")); len(items) > 0 || len(observer().Owners()) != 4 {
+		t.Errorf("found %v, and records of %v", items, observer().Owners())
+	}
+	claim := func(o *Observer, revision int64) *Action {
+		m := New(Config{Keys: keys, Volume: "new", Node: "n2", Incarnation: "b", Owners: []string{"n2"}, Revision: revision})
+		if err := o.Add("new", m); err != nil {
+			t.Fatal(err)
+		}
+		m.address = "y"
+		todo, _ := m.Step(&o.View, now)
+		for _, a := range todo {
+			if a.Kind == Commit {
+				return &a
+			}
+		}
+		return nil
+	}
+	if a := claim(observer(), 4); a != nil {
+		t.Errorf("a node of an older revision claims a new volume: %+v", a)
+	}
+	if a := claim(late, 4); a == nil {
+		t.Error("who has not heard of it does not claim a new volume")
+	} else if _, err := store.Commit(a.Conditions, a.Changes); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("the claim of who has not heard of it: found %v, expected a conflict", err)
+	}
+	if a := claim(observer(), 5); a == nil || a.Record.Epoch != 8 {
+		t.Errorf("found %+v, expected a claim for epoch 8", a)
+	}
+	put(keys.Forgotten(), []byte("{}"))
+	if a := claim(observer(), 100); a != nil {
+		t.Errorf("found a claim %+v where it cannot be read what was removed", a)
+	}
+}

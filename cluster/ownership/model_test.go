@@ -17,7 +17,9 @@ var (
 
 // TestModel has a cluster of three nodes do random things, and looks after each step
 // whether two nodes serve cached reads, a cached read is stale, a volume is opened before
-// its earlier owners are fenced, or an owner is fenced by somebody whom it has superseded.
+// its earlier owners are fenced, an owner is fenced by somebody whom it has superseded, or a
+// volume that was gone and forgotten is opened by a node that has an older image of it, or for an
+// epoch which its image does not take.
 // Now and then everything is repaired: each volume has one owner then within a bounded
 // time.
 func TestModel(t *testing.T) {
@@ -38,7 +40,7 @@ func TestModel(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for _, what := range []string{"kill", "stop", "cut", "alone", "links", "link", "spared", "yield", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict"} {
+	for _, what := range []string{"kill", "stop", "cut", "alone", "links", "link", "spared", "yield", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict", "revise", "forgotten", "fleeting"} {
 		if counts[what] == 0 {
 			t.Errorf("nothing was tried of %q: %v", what, counts)
 		}
@@ -97,6 +99,8 @@ var faults = []struct {
 		h.ask(h.keys.Move([]string{"cached", "plain"}[h.rand.IntN(2)]), Request{To: h.name}.Encode())
 	}},
 	{"drain", 400, func(h *host) { h.ask(h.keys.Drain(h.name), []byte("{}")) }},
+	{"revise", 300, func(h *host) { h.revise() }},
+	{"forget", 20, func(h *host) { h.forget() }},
 	{"fill", 200, func(h *host) {
 		_, _ = h.store.Commit(nil, []cluster.Change{{Key: h.keys.Drain(h.name), Delete: true}})
 	}},
@@ -156,6 +160,9 @@ func (w *world) commands(h *host) {
 			h.write(v)
 		}
 	}
+	if w.chance(20) {
+		h.write(fleeting)
+	}
 }
 
 // repair mends everything, and waits for one owner of each volume.
@@ -165,6 +172,9 @@ func (w *world) repair(t *testing.T, seed uint64) {
 	for _, h := range w.nodes {
 		h.cut, h.sick, h.stopped, h.deaf = false, false, time.Time{}, time.Time{}
 		h.links(false)
+		if h.behind() {
+			h.kill()
+		}
 		if !h.alive {
 			h.start()
 		}
@@ -178,7 +188,7 @@ func (w *world) repair(t *testing.T, seed uint64) {
 		w.store.Expire(w.now)
 		for _, h := range w.nodes {
 			h.turn()
-			for _, v := range []string{"cached", "plain"} {
+			for _, v := range []string{"cached", "plain", fleeting} {
 				h.write(v)
 				h.read(v)
 			}
@@ -192,22 +202,33 @@ func (w *world) repair(t *testing.T, seed uint64) {
 // settled reports whether each volume has an owner that can write, and all agree.
 func (w *world) settled() bool {
 	for name, v := range w.volumes {
-		var owners, standby int
-		for _, h := range w.nodes {
-			switch m := h.o.Machines[name]; m.access.kind {
-			case Serve:
-				if m.record.Standing == Owned && v.lock == m.disk.Address && !w.blocked[v.lock] {
-					owners++
-				}
-			case Standby:
-				standby++
-			}
-		}
-		if owners != 1 || standby != len(w.nodes)-1 {
+		if !w.owned(name, v) {
 			return false
 		}
 	}
-	return true
+	image := w.conf.images[w.conf.newest()]
+	for _, h := range w.nodes {
+		if h.knows != w.conf.newest() {
+			return false
+		}
+	}
+	return image == "" || w.owned(fleeting, w.fleeting[image])
+}
+
+// owned reports whether a volume has one owner that can write, and all others say so.
+func (w *world) owned(name string, v *image) bool {
+	var owners, standby int
+	for _, h := range w.nodes {
+		switch m := h.o.Machines[name]; m.access.kind {
+		case Serve:
+			if m.record.Standing == Owned && v.lock == m.disk.Address && !w.blocked[v.lock] {
+				owners++
+			}
+		case Standby:
+			standby++
+		}
+	}
+	return owners == 1 && standby == len(w.nodes)-1
 }
 
 func (w *world) describe() (all string) {

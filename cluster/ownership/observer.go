@@ -75,6 +75,7 @@ func NewObserver(keys cluster.Keys, node string) *Observer {
 
 func (o *Observer) forget() {
 	o.nodes, o.pulses, o.drains, o.told, o.own = map[string]Node{}, map[string]string{}, map[string]bool{}, map[string]told{}, 0
+	o.View.Forgotten, o.View.forgotten = Forgotten{}, 0
 }
 
 // Begin tells everything that there is, at the beginning and after a Watch has ended.
@@ -161,8 +162,19 @@ func (o *Observer) see(e cluster.Event, now time.Time) error {
 	} else if name, ok := o.keys.DrainOf(e.Key); ok {
 		o.drains[name] = !e.Deleted
 		o.hear(name, now)
+	} else if e.Key == o.keys.Forgotten() {
+		return o.forgot(item)
 	}
 	return nil
+}
+
+// forgot notes what is known of records that were removed.
+func (o *Observer) forgot(item cluster.Item) (err error) {
+	o.View.Forgotten, o.View.forgotten = Forgotten{}, item.Modified
+	if item.Modified != 0 {
+		o.View.Forgotten, err = parseForgotten(item.Value)
+	}
+	return err
 }
 
 // tell tells the machine of a volume, if there is one, whose it is.

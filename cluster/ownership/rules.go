@@ -93,8 +93,14 @@ func (m *Machine) confirm(*View) Action {
 func (m *Machine) described() Record {
 	r := m.record
 	r.Cached, r.Size, r.BlockSize = m.config.Cached, m.disk.Size, m.disk.BlockSize
-	r.Image, r.Revision = m.config.Image, m.config.Revision
+	m.identify(&r)
 	return r
+}
+
+// identify has a record say which disk the volume is, and by which revision: later ones alone may
+// have another.
+func (m *Machine) identify(r *Record) {
+	r.Image, r.Revision = m.config.Image, max(m.config.Revision, r.Revision)
 }
 
 // parting: this node has closed the volume for another one, or could not open it and
@@ -205,14 +211,24 @@ func (m *Machine) earlier() []string {
 func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
 
 // claim makes this node the owner. The conditions say that nobody else has changed the
-// record, and that an owner whose lease is over has not come back: it may trust its cache
-// again.
+// record, that an owner whose lease is over has not come back: it may trust its cache again,
+// and of a new record that no more were removed.
 func (m *Machine) claim(v *View) Action {
 	r := m.record
+	if m.modified == 0 {
+		r.Epoch = v.Forgotten.Epoch
+	}
 	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
 	r.Since = m.now.UTC().Round(time.Millisecond)
 	r.Instances = append(without(m.earlier(), m.address), m.address)
+	m.identify(&r) // it is served before that is confirmed
+	if m.config.BlockSize != 0 {
+		r.BlockSize = m.config.BlockSize
+	}
 	a := m.commit(r)
+	if m.modified == 0 {
+		a.Conditions = append(a.Conditions, v.unforgotten(m.config.Keys))
+	}
 	if m.cause.what == gone {
 		a.Conditions = append(a.Conditions, cluster.Condition{Key: m.config.Keys.Node(m.record.Node), Modified: v.Nodes[m.record.Node].Modified})
 	}

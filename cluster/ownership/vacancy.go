@@ -62,7 +62,7 @@ func (m *Machine) due(v *View) (at time.Time) {
 	all := m.candidates(v, m.record.Failed)
 	rank := slices.Index(all, m.config.Node)
 	switch {
-	case m.cause.what == occupied || rank < 0 || m.outside(v, at) || m.config.stale(&m.record):
+	case m.cause.what == occupied || rank < 0 || m.outside(v, at) || m.config.stale(&m.record) || m.outdated(v):
 		return at
 	case m.cause.what == unheard && m.record.Standing == Owned && m.record.Cached:
 		return at

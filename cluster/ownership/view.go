@@ -17,6 +17,9 @@ type View struct {
 	Until time.Time
 	// Linked has the other nodes that are heard without the state, by name.
 	Linked map[string]Linked
+	// Forgotten is about records that were removed.
+	Forgotten Forgotten
+	forgotten cluster.Revision // of its key
 }
 
 // Linked is what a node says of itself that is heard without the state. No data depend on its

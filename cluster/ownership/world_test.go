@@ -26,6 +26,8 @@ type world struct {
 	calm      bool // nothing goes wrong any more
 	blocked   map[string]bool
 	volumes   map[string]*image
+	fleeting  map[string]*image // by image
+	conf      *configuration
 	nodes     []*host
 	apart     map[[2]string]bool // nodes between which there is no link, one way
 	counts    map[string]int
@@ -51,6 +53,8 @@ type host struct {
 	incarnation string
 	instance    string
 	instances   int
+	knows       int64 // revision of the configuration that it goes by
+	parting     int64 // revision by which it is about to have fleeting no more; 0: none
 	o           *Observer
 	at          cluster.Revision
 	leases      [2]lease // of the record and of the pulse
@@ -94,6 +98,8 @@ func newWorld(seed uint64) *world {
 	for _, v := range []string{"cached", "plain"} {
 		w.volumes[v] = &image{opened: map[string]uint64{}}
 	}
+	w.fleeting = map[string]*image{"a": {opened: map[string]uint64{}}, "b": {opened: map[string]uint64{}}}
+	w.conf = &configuration{images: []string{"", "a"}, notes: map[string]uint64{}}
 	for _, n := range []string{"n1", "n2", "n3"} {
 		h := &host{world: w, name: n}
 		w.nodes = append(w.nodes, h)
@@ -130,6 +136,7 @@ func (h *host) start() {
 		}
 		_ = h.o.Add(v, New(c)) // nothing is read yet
 	}
+	h.recall()
 }
 
 // kill ends the process. What it had sent to Ceph is done or not.
@@ -160,6 +167,7 @@ func (h *host) turn() {
 	if h.reaches() {
 		h.keep()
 		h.listen()
+		h.follow()
 	}
 	h.o.Holds(h.leases[0].id, h.leases[0].deadline)
 	h.inquire()
@@ -298,7 +306,7 @@ func (h *host) answers() {
 			continue
 		}
 		if w.a.Kind == Open && w.out.Err == nil {
-			h.caches[w.volume] = h.volumes[w.volume].value
+			h.caches[w.volume] = h.image(w.volume, w.m).value
 		}
 		w.m.Ended(w.out, h.now)
 	}
@@ -309,7 +317,7 @@ var errAway = errors.New("no answer")
 
 // do does what an action does; false: it does not answer yet.
 func (h *host) do(w *work) bool {
-	v := h.volumes[w.volume]
+	v := h.image(w.volume, w.m)
 	w.done = true
 	if w.a.Kind == Commit {
 		h.commit(w)
@@ -359,7 +367,7 @@ func (h *host) commit(w *work) {
 
 func (h *host) fence(w *work) {
 	h.counts["fence"]++
-	v := h.volumes[w.volume]
+	v := h.image(w.volume, w.m)
 	for _, a := range w.a.Instances {
 		if epoch := v.opened[a]; epoch > w.a.Epoch {
 			h.failed("%s fences %s for epoch %d of %s, which has it since epoch %d", h.name, a, w.a.Epoch, w.volume, epoch)
@@ -381,7 +389,9 @@ func (h *host) open(w *work, v *image) (o Outcome) {
 	case v.lock != "" && v.lock != address && !h.blocked[v.lock]:
 		h.failed("%s takes %s from %s, which is not fenced", h.name, w.volume, v.lock)
 	}
-	h.counts["open"]++
+	if h.counts["open"]++; w.volume == fleeting {
+		h.enters(w.m, w.a.Epoch)
+	}
 	v.lock, v.opened[address] = address, w.a.Epoch
 	return Outcome{Disk: Disk{Address: address, Size: 1 << 30, BlockSize: 512}}
 }
@@ -426,10 +436,11 @@ func (h *host) step(volume string) {
 
 // write is a command at a node that serves.
 func (h *host) write(volume string) {
-	v, m := h.volumes[volume], h.o.Machines[volume]
-	if !h.runs() || m.access.kind != Serve || h.sick || h.cephAway {
+	m := h.o.Machines[volume]
+	if m == nil || !h.runs() || m.access.kind != Serve || h.sick || h.cephAway {
 		return
 	}
+	v := h.image(volume, m)
 	if v.lock != m.disk.Address || h.blocked[m.disk.Address] {
 		h.counts["lost"]++
 		if h.instance == m.disk.Address {
@@ -449,10 +460,11 @@ func (h *host) write(volume string) {
 
 // read is a command at a node that serves, from its cache if its lease lasts.
 func (h *host) read(volume string) {
-	v, m := h.volumes[volume], h.o.Machines[volume]
-	if !h.runs() || m.access.kind != Serve {
+	m := h.o.Machines[volume]
+	if m == nil || !h.runs() || m.access.kind != Serve {
 		return
 	}
+	v := h.image(volume, m)
 	if !h.now.Before(m.until) {
 		h.counts["bypass"]++
 		return

@@ -33,7 +33,7 @@ const volumeColumns = (opens, nodes) => [
   { name: 'Owner', of: (v) => v.owner || '–' },
   { name: 'State', of: (v) => (v.in_flux ? tag('alarm', v.state + ', in flux') : tag('good', v.state)), by: (v) => (v.in_flux ? 'z' : v.state) },
   { name: 'Since', of: (v) => moment(v.since), by: (v) => v.since || '' },
-  { name: 'Epoch', title: 'how often it has changed its owner', of: (v) => f.grouped(v.epoch), by: (v) => v.epoch, number: true },
+  { name: 'Epoch', title: 'grows with each change of its owner', of: (v) => f.grouped(v.epoch), by: (v) => v.epoch, number: true },
   { name: 'Here', title: 'what this node is doing with it', of: (v) => v.here || '–' },
   { name: 'Candidates', title: 'nodes that may own it, the preferred one first', of: (v) => (v.owners.length ? v.owners.map((n) => candidate(nodes, n, v.name)) : '–'), by: (v) => v.owners.join(' ') },
   { name: 'Access', title: "what hosts are told of each node's paths", of: (v) => v.access.map((a) => html`<span class="tag ${a.state === 'optimized' ? 'good' : 'plain'}">${a.node} ${a.state}</span> `) },

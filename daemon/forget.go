@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"lunar/cluster/node"
+	"lunar/cluster/ownership"
+)
+
+// forgetTime is how long a volume has to be gone from the cluster's configuration until the state
+// forgets it: who has taken it out by mistake finds its reservations again. Tests shorten it.
+var forgetTime = time.Hour
+
+// forgetting is since when volumes are gone, as far as this process knows; followPeers' alone.
+type forgetting struct {
+	since map[string]time.Time
+}
+
+// due are those of the volumes that are gone that were so for long enough.
+func (f *forgetting) due(now time.Time, gone []string) (all []string) {
+	since := map[string]time.Time{}
+	for _, volume := range gone {
+		at, known := f.since[volume]
+		if !known {
+			at = now
+		}
+		if since[volume] = at; now.Sub(at) >= forgetTime {
+			all = append(all, volume)
+		}
+	}
+	f.since = since
+	return all
+}
+
+// gone are volumes of which the state knows an owner, and that no node has any more by a revision
+// of the cluster's configuration. It is not known unless all nodes that are heard go by that one,
+// and this is the first of them: one node looks after it.
+func gone(s *node.Status, living peers, revision int64) (all []string, known bool) {
+	nodes := slices.Sorted(maps.Keys(s.Nodes))
+	if revision == 0 || len(nodes) == 0 || nodes[0] != s.Node {
+		return nil, false
+	}
+	for name := range s.Linked {
+		if _, lives := s.Nodes[name]; !lives && s.Hears(name) {
+			return nil, false // it is cut off from etcd, and may serve
+		}
+	}
+	configured := map[string]bool{}
+	for _, name := range nodes {
+		p, told := living[name]
+		if !told || !p.Forgets || p.Config == nil || p.Config.Revision != revision {
+			return nil, false
+		}
+		for volume := range p.Owners {
+			configured[volume] = true
+		}
+	}
+	for volume, v := range s.Volumes {
+		if !configured[volume] && v.State == "" && v.Owner.Standing == ownership.Free && v.Owner.Revision > 0 {
+			all = append(all, volume)
+		}
+	}
+	slices.Sort(all)
+	return all, true
+}
+
+// forget has the state forget volumes that are gone from the cluster's configuration.
+func (m *membership) forget(ctx context.Context, s *node.Status, living peers) {
+	revision := m.joint.Load().revision()
+	volumes, known := gone(s, living, revision)
+	if !known {
+		return
+	}
+	due := m.forgetting.due(time.Now(), volumes)
+	if len(due) == 0 {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, m.conf.Lease)
+	defer cancel()
+	switch n, err := m.node.Load().Forget(within, due, revision); {
+	case err != nil:
+		m.log.Debug("what the cluster's state has of volumes that are gone is still there", "error", err)
+	case n > 0:
+		m.log.Info("the cluster's state has forgotten volumes that are gone from the configuration", "volumes", n, "revision", revision)
+	}
+}
