@@ -50,6 +50,8 @@ type relayNode struct {
 	links *link.Links
 	full  atomic.Int32 // how many messages about commands it cannot send, as if too much waited
 	lossy atomic.Int32 // how many it loses
+	// follows has those heard of late that follow up on commands; nil: they are not.
+	follows atomic.Pointer[stalled]
 }
 
 // fenced is the disk as one node has it: it fails while another node owns it.
@@ -119,6 +121,9 @@ func (c testCarrier) Carry(m scsi.Message, done func([]byte, error)) error {
 			return nil
 		}
 		c.of.lossy.Store(0)
+	}
+	if s := c.of.follows.Load(); s != nil && m.Follow {
+		done = s.takes(m, done)
 	}
 	told := func(err error) error {
 		if errors.Is(err, link.ErrUnreachable) {

@@ -21,10 +21,11 @@ type remoteNexus struct {
 	holder holderKey
 	again  bool // the other server has told of it before
 
-	lane   backstore.Lane // nil: it is not open
-	tasks  map[uint64]*remoteTask
-	ending []func() // follow its end; nil: it does not end
-	over   bool
+	lane    backstore.Lane // nil: it is not open
+	tasks   map[uint64]*remoteTask
+	ending  []func() // follow its end; nil: it does not end
+	over    bool
+	follows follows
 	quota
 }
 

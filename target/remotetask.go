@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"math"
 	"runtime/debug"
 	"sync"
@@ -34,6 +35,7 @@ type remoteTask struct {
 	over    bool          // the command has ended
 	dropped bool          // it panicked
 	waits   bool          // in thread.far
+	eager   bool          // in nexus.follows
 	used    []*scsi.LogicalUnit
 	head    []byte // of messages
 	body    [][]byte
@@ -49,9 +51,11 @@ type piece struct {
 
 // remotePart is Data-In that go ahead of the answer.
 type remotePart struct {
-	message relay.Part
-	pieces  []piece
-	until   time.Time // it waits for room on the way at most
+	message  relay.Part
+	pieces   []piece
+	bytes    int
+	admitted bool      // by nexus.follows
+	until    time.Time // it waits for room on the way at most, once it is admitted
 }
 
 // fetch is Data-Out that was asked for.
@@ -59,6 +63,8 @@ type fetch struct {
 	off uint32
 	dst []byte
 	got uint32 // bytes of it that are there
+
+	asked bool // the other server was asked for the rest
 }
 
 var remoteTasks = sync.Pool{New: func() any { return &remoteTask{} }}
@@ -109,7 +115,9 @@ func (t *remoteTask) abort() {
 		return
 	}
 	t.nexus.thread.far.remove(t)
-	if t.cmd.Abort() {
+	ended := t.cmd.Abort()
+	t.passParts() // those that wait are of no use any more
+	if ended {
 		t.end()
 	}
 }
@@ -167,7 +175,7 @@ func (t *remoteTask) SendDataIn(_ *scsi.Command, off uint32, ref *buf.Ref, data 
 func (t *remoteTask) sendPart() {
 	n := t.nexus
 	t.parts = append(t.parts, remotePart{
-		relay.Part{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: t.off}, t.pieces, time.Now().Add(n.peer.Back.Patience()),
+		message: relay.Part{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: t.off}, pieces: t.pieces, bytes: int(t.bytes),
 	})
 	t.off += t.bytes
 	t.pieces, t.bytes = nil, 0
@@ -180,18 +188,40 @@ func (t *remoteTask) sendPart() {
 // partRetry is how often a part is tried to be sent for which there is no room on the way.
 const partRetry = 10 * time.Millisecond
 
+// errUnwanted ends parts of a command that was aborted.
+var errUnwanted = errors.New("the command was aborted")
+
 // passParts sends parts in order, as far as there is room.
 func (t *remoteTask) passParts() {
-	n := t.nexus
+	n, task := t.nexus, t.message.Task
 	for len(t.parts) > 0 {
 		p := t.parts[0]
+		unwanted := t.cmd.Aborted()
+		if !p.admitted && !unwanted {
+			if !n.follows.admit(t, p.bytes) {
+				return
+			}
+			p.admitted, p.until = true, time.Now().Add(n.peer.Back.Patience())
+			t.parts[0] = p
+		}
 		ended := func(_ []byte, err error) {
 			n.post(func(*remoteNexus) { t.partEnded(p, err) })
 		}
+		if unwanted {
+			ended(nil, errUnwanted)
+			t.parts = t.parts[1:]
+			continue
+		}
 		m := scsi.Message{Lane: uint32(n.key.number), Room: relay.MaxHeader, Follow: true, Body: appendPieces([][]byte{p.message.Append(nil)}, p.pieces)}
 		if err := n.peer.Back.Carry(m, ended); err != nil {
-			if !t.cmd.Aborted() && time.Now().Before(p.until) {
-				time.AfterFunc(partRetry, func() { n.post(func(*remoteNexus) { t.passParts() }) })
+			if time.Now().Before(p.until) {
+				time.AfterFunc(partRetry, func() {
+					n.post(func(*remoteNexus) {
+						if n.tasks[task] == t { // it may have been aborted
+							t.passParts()
+						}
+					})
+				})
 				return
 			}
 			ended(nil, err)
@@ -205,11 +235,15 @@ func (t *remoteTask) partEnded(p remotePart, err error) {
 	releasePieces(p.pieces)
 	t.sending--
 	t.short = t.short || err != nil
-	if t.short && !t.over {
+	if t.short && !t.over && !t.cmd.Aborted() {
 		t.outcome = relay.Cut
 		t.abort()
 	}
+	n := t.nexus
 	t.endIfSent()
+	if p.admitted {
+		n.follows.answered(p.bytes)
+	}
 }
 
 func appendPieces(body [][]byte, pieces []piece) [][]byte {
@@ -237,11 +271,34 @@ func (t *remoteTask) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
 		return
 	}
 	t.fetches = append(t.fetches, f)
+	t.passWants()
+}
+
+// passWants asks for Data-Out in order, as far as there is room.
+func (t *remoteTask) passWants() {
+	for i := range t.fetches {
+		f := &t.fetches[i]
+		if f.asked || t.over || t.cmd.Aborted() {
+			continue
+		}
+		if !t.nexus.follows.admit(t, len(f.dst)-int(f.got)) {
+			return
+		}
+		f.asked = true
+		t.want(f)
+	}
+}
+
+// want asks for Data-Out.
+func (t *remoteTask) want(f *fetch) {
 	n := t.nexus
-	m := relay.Want{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: off + f.got, Len: uint32(len(dst)) - f.got}
+	m := relay.Want{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: f.off + f.got, Len: uint32(len(f.dst)) - f.got}
 	came := func(data []byte, err error) {
 		data = append([]byte(nil), data...)
-		n.post(func(n *remoteNexus) { n.fetched(m.Task, m.Offset, data) })
+		n.post(func(n *remoteNexus) {
+			n.fetched(m.Task, m.Offset, data)
+			n.follows.answered(int(m.Len))
+		})
 	}
 	message := scsi.Message{Lane: uint32(n.key.number), Room: int(m.Len) + relay.MaxHeader, Follow: true, Body: [][]byte{m.Append(nil)}}
 	if err := n.peer.Back.Carry(message, came); err != nil {
@@ -380,6 +437,7 @@ func (t *remoteTask) endIfSent() {
 		n.node.release(t.used)
 	}
 	delete(n.tasks, t.message.Task)
+	n.follows.leave(t)
 	t.answer = nil
 	if !t.dropped {
 		n.thread.loop.AtPassEnd(t)
