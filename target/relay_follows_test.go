@@ -54,17 +54,21 @@ func (s *stalled) goOn() {
 // part of its node's memory, whatever it asks for; when it goes on, all its commands end well.
 func TestRelayFollows(t *testing.T) {
 	const size, most = 1 << 20, 2<<20 + 64<<10 // with what is beside data
-	for name, cmd := range map[string]initiator.Command{
-		"reads":  {CDB: cdbRead16(0, size/512), InLen: size},
-		"writes": {CDB: cdbWrite16(0, size/512), Out: pattern(size, 1)},
+	for name, cmd := range map[string]func(lba uint64) initiator.Command{
+		"reads": func(lba uint64) initiator.Command {
+			return initiator.Command{CDB: cdbRead16(lba, size/512), InLen: size}
+		},
+		"writes": func(lba uint64) initiator.Command {
+			return initiator.Command{CDB: cdbWrite16(lba, size/512), Out: pattern(size, 1)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelayRig(t, 2)
 			far, s := r.nodes[1].ready(1), &stalled{}
 			r.nodes[0].follows.Store(s)
 			var tasks []*initiator.Task
-			for range 8 {
-				tasks = append(tasks, start(t, far, cmd))
+			for i := range uint64(8) {
+				tasks = append(tasks, start(t, far, cmd(i*size/512)))
 			}
 			eventually.Holds(t, "as much is under way as may be", func() bool { return s.waits() > most/2 })
 			ended := make(chan struct{})

@@ -10,12 +10,8 @@ import (
 	"lunar/cluster/link/wire"
 )
 
-// mostGreetings is how many connections may be there that have not said yet whose they are.
-const mostGreetings = 64
-
 // accept takes the connections that other nodes make.
 func (l *Links) accept() {
-	free := make(chan struct{}, mostGreetings)
 	for {
 		raw, err := l.config.Transport.Listener.Accept()
 		switch {
@@ -29,15 +25,13 @@ func (l *Links) accept() {
 			time.Sleep(soonest)
 			continue
 		}
-		select {
-		case free <- struct{}{}:
-		default:
+		if from := addressOf(raw); !l.greetings.begin(raw, l.classOf(from), from) {
 			wire.HangUp(raw)
 			continue
 		}
 		l.rest.Go(func() {
 			c, err := l.greet(raw)
-			<-free
+			l.greetings.end(raw)
 			if err != nil {
 				wire.HangUp(raw)
 				l.config.Logger.Debug("a connection was not taken as another node's", "from", raw.RemoteAddr().String(), "error", err)
@@ -57,6 +51,7 @@ func (l *Links) greet(raw net.Conn) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.greetings.proven(raw)
 	h, err := wire.ReadHello(raw)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type Links struct {
 	lanes     int
 	receivers [256]Receiver
 	watchers  []func(string)
+	greetings greetings
 
 	mu    sync.Mutex // of changes of peers
 	peers atomic.Pointer[map[string]*peer]

@@ -11,7 +11,10 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +87,40 @@ func overTLS(t testing.TB, name string, credentials func() (*tls.Config, error))
 	l.Open()
 	t.Cleanup(func() { l.Close() })
 	return l, transport.Listener.Addr().String()
+}
+
+// TestStrangers: strangers who say nothing, however many, and who come again at once, keep no node
+// out.
+func TestStrangers(t *testing.T) {
+	a := newAuthority(t)
+	l1, at1 := overTLS(t, "n1", a.node("n1"))
+	l2, at2 := overTLS(t, "n2", a.node("n2"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	t.Cleanup(cancel)
+	var held atomic.Int32
+	for i := range 100 {
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(i), 1)}}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c, err := from.DialContext(ctx, "tcp", at2)
+				if err != nil {
+					continue
+				}
+				held.Add(1)
+				stop := context.AfterFunc(ctx, func() { c.Close() })
+				_, _ = c.Read(make([]byte, 1))
+				stop()
+				c.Close()
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	eventually.Holds(t, "all places are taken", func() bool { return held.Load() > 100 })
+	l2.SetNodes(map[string]link.Address{"n1": {At: at1}})
+	l1.SetNodes(map[string]link.Address{"n2": {At: at2}})
+	eventually.Holds(t, "the node is linked", func() bool { return l1.Up("n2") })
 }
 
 // Nodes of one authority are linked. Who has a certificate of another one, of another name than
