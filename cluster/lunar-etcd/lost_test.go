@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +45,57 @@ func TestDataLost(t *testing.T) {
 	}
 }
 
+// TestSalvage: of a member that is left alone a backup is made from its directory, while it does not
+// run; its data stay as they are.
+func TestSalvage(t *testing.T) {
+	n := first(t, member.DefaultQuota)
+	other := n.joins("n2")
+	s := n.state()
+	defer s.Close()
+	keys := cluster.KeysOf("test")
+	eventually.Holds(t, "both are members", func() bool {
+		_, err := s.Commit(t.Context(), nil, []cluster.Change{{Key: keys.Owner("v"), Value: []byte("last")}})
+		members, failed := s.Members(t.Context())
+		return err == nil && failed == nil && len(members) == 2 && !members[0].Learner && !members[1].Learner
+	})
+	_ = other.cmd.Process.Kill()
+	_ = other.cmd.Wait()
+	file := filepath.Join(t.TempDir(), "backup")
+	salvage := func() (string, error) {
+		cmd := exec.Command(os.Args[0], "backup", "--dir", string(n.dir), file)
+		cmd.Env = append(os.Environ(), asKeeper+"=1")
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	if said, err := salvage(); err == nil || !strings.Contains(said, "the member runs already") {
+		t.Errorf("while it runs: found %q, %v", said, err)
+	}
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
+	_ = n.cmd.Wait()
+	for range 2 {
+		if said, err := salvage(); err != nil || !strings.Contains(said, "1 key as this member knew them, at revision ") {
+			t.Fatalf("found %q, %v", said, err)
+		}
+	}
+	left, err := os.ReadDir(string(n.dir))
+	if err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.Contains(e.Name(), "salvage") }) {
+		t.Errorf("found %v, %v", left, err)
+	}
+	fresh := first(t, member.DefaultQuota)
+	restored := fresh.state()
+	defer restored.Close()
+	answers(t, restored)
+	if r, err := member.Restore(t.Context(), restored, "test", file); err != nil || r.Written != 1 {
+		t.Errorf("found %+v, %v", r, err)
+	}
+	n.start()
+	other.start()
+	eventually.Holds(t, "the members of before go on", func() bool {
+		items, _, err := s.Get(t.Context(), keys.Owner("v"))
+		return err == nil && len(items) == 1 && string(items[0].Value) == "last"
+	})
+}
+
 // TestBackup: a new cluster has what the file of the old one has.
 func TestBackup(t *testing.T) {
 	n := first(t, member.DefaultQuota)
@@ -63,7 +116,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")
-	count, err := member.Backup(t.Context(), s, "test", file)
+	count, _, err := member.Backup(t.Context(), s, "test", file)
 	if err != nil || count != 111 {
 		t.Fatalf("found %d keys, error %v, expected 111", count, err)
 	}

@@ -31,12 +31,12 @@ const (
 	backupVersion = 1
 )
 
-// Backup writes a cluster's state to a file, and returns how many keys that has. The file
-// is as secret as the state.
-func Backup(ctx context.Context, state cluster.State, name, file string) (keys int, err error) {
+// Backup writes a cluster's state to a file, and returns how many keys that has, and the revision at
+// which they were so. The file is as secret as the state.
+func Backup(ctx context.Context, state cluster.State, name, file string) (keys int, at cluster.Revision, err error) {
 	items, at, err := state.Get(ctx, cluster.KeysOf(name).All())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	b := backup{Version: backupVersion, Cluster: name, Revision: at}
 	for _, i := range items {
@@ -46,9 +46,9 @@ func Backup(ctx context.Context, state cluster.State, name, file string) (keys i
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return len(b.Items), durable.ReplaceSealed(file, backupKind, text)
+	return len(b.Items), at, durable.ReplaceSealed(file, backupKind, text)
 }
 
 // Parts in which a backup is read back: etcd takes 128 changes and 1.5 MiB at once.

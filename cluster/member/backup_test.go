@@ -25,7 +25,7 @@ func TestRestoreAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Backup(t.Context(), from, "lab", file); err != nil {
+	if _, _, err := Backup(t.Context(), from, "lab", file); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []Restored{{Written: 3, There: 2}, {There: 5}} {

@@ -40,14 +40,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, err := durable.Open(k.Dir.path(lockFile), os.O_CREATE|os.O_RDWR)
+	unlock, err := k.Dir.lock()
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("%s: %w", k.Dir, ErrRuns)
-	}
+	defer unlock()
 	if err := k.Dir.writeJSON(etcdFile, k.Dir.etcdSettings(s)); err != nil {
 		return err
 	}
@@ -83,6 +80,19 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
+// lock has this process be the only one that uses the member, until unlock. It fails with ErrRuns.
+func (d Dir) lock() (unlock func(), err error) {
+	lock, err := durable.Open(d.path(lockFile), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("%s: %w", d, ErrRuns)
+	}
+	return func() { lock.Close() }, nil
+}
+
 const (
 	soonest = 200 * time.Millisecond // until etcd is started again
 	latest  = 5 * time.Second
@@ -93,7 +103,7 @@ const (
 func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) error {
 	for wait := soonest; ; wait = min(2*wait, latest) {
 		began := time.Now()
-		err := k.runEtcd(ctx)
+		err := k.runEtcd(ctx, etcdFile)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -113,11 +123,12 @@ func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) er
 	}
 }
 
-// runEtcd runs etcd until it ends, which it does with ctx: in order, then with the keeper.
-func (k *Keeper) runEtcd(ctx context.Context) error {
+// runEtcd runs etcd by a configuration until it ends, which it does with ctx: in order, then with the
+// keeper.
+func (k *Keeper) runEtcd(ctx context.Context, file string) error {
 	runtime.LockOSThread() // the death of this thread is that of the parent to the kernel
 	defer runtime.UnlockOSThread()
-	cmd := k.Etcd("--config-file", k.Dir.path(etcdFile))
+	cmd := k.Etcd("--config-file", k.Dir.path(file))
 	cmd.Stdout, cmd.Stderr = k.Messages, k.Messages
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {

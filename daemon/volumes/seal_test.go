@@ -395,7 +395,7 @@ func TestSealedLostState(t *testing.T) {
 	v.lane(s, func(c *backstoretest.Client) { c.Write(v, 0, data) })
 	v.closes(s)
 	file := filepath.Join(v.dir, "backup")
-	if _, err := member.Backup(t.Context(), v.network.State("admin"), "c", file); err != nil {
+	if _, _, err := member.Backup(t.Context(), v.network.State("admin"), "c", file); err != nil {
 		t.Fatal(err)
 	}
 	v.network = mem.NewNetwork()

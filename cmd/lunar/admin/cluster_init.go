@@ -196,7 +196,10 @@ type clusterBackupCommand struct {
 // Run writes the cluster's state to a file.
 func (k clusterBackupCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(_ member.Dir, s member.Settings, state *etcd.State) error {
-		keys, err := member.Backup(ctx, state, s.Cluster, k.File)
+		keys, _, err := member.Backup(ctx, state, s.Cluster, k.File)
+		if errors.Is(err, cluster.ErrNoQuorum) {
+			return fmt.Errorf("%w; if the majority is lost for good, lunar-etcd backup writes what this node's member has", err)
+		}
 		if err != nil {
 			return err
 		}
