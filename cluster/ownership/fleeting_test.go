@@ -10,7 +10,7 @@ const fleeting = "fleeting"
 // not configured.
 type configuration struct {
 	images []string
-	last   struct { // that was open
+	last   struct { // that was claimed, of the latest revision
 		image    string
 		revision int64
 	}
@@ -58,7 +58,7 @@ func (h *host) follow() {
 			delete(h.o.Machines, fleeting)
 			h.knows, h.parting = h.parting, 0
 		}
-	case h.knows == h.conf.newest() || h.chance(20):
+	case h.knows == h.conf.newest() || h.now.Before(h.stuck):
 	case was == now:
 		if h.knows = h.conf.newest(); m != nil {
 			m.Configure([]string{"n1", "n2", "n3"}, false, 0, h.knows)
@@ -100,16 +100,30 @@ func (h *host) image(volume string, m *Machine) *image {
 	return h.volumes[volume]
 }
 
-// enters judges that a node opens an image of fleeting, and notes the epoch.
-func (h *host) enters(m *Machine, epoch uint64) {
-	c, image, last := h.conf, m.config.Image, h.conf.notes[m.config.Image]
-	switch {
-	case last > epoch:
-		h.failed("%s opens image %s for epoch %d, which was open for epoch %d: nobody will ever have it", h.name, image, epoch, last)
-	case image != c.last.image && m.config.Revision < c.last.revision:
-		h.failed("%s opens image %s by revision %d, and hosts had image %s by revision %d", h.name, image, m.config.Revision, c.last.image, c.last.revision)
+// claims judges that a node has claimed fleeting, and notes it.
+func (h *host) claims(m *Machine, a *Action) {
+	if a.Record.Standing != Claiming {
+		return
+	}
+	if c := h.conf; m.config.Revision > c.last.revision {
+		c.last.image, c.last.revision = m.config.Image, m.config.Revision
+	}
+	if last := h.conf.notes[m.config.Image]; m.modified == 0 && a.Record.Epoch <= last {
+		h.failed("%s claims image %s for epoch %d, which was open for epoch %d: it is not opened", h.name, m.config.Image, a.Record.Epoch, last)
+	}
+}
+
+// enters has a node open an image of fleeting, and notes the epoch; false: it was open for a later
+// one.
+func (h *host) enters(m *Machine, epoch uint64) bool {
+	c, image := h.conf, m.config.Image
+	if c.notes[image] > epoch {
+		return false
+	}
+	if image != c.last.image && m.config.Revision < c.last.revision {
+		h.failed("%s opens image %s by revision %d, and image %s was claimed by revision %d", h.name, image, m.config.Revision, c.last.image, c.last.revision)
 	}
 	h.counts["fleeting"]++
 	c.notes[image] = epoch
-	c.last.image, c.last.revision = image, m.config.Revision
+	return true
 }

@@ -30,11 +30,15 @@ func (m *Machine) Unlike() bool { return m.config.unlike(&m.record) }
 
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {
-	if modified != m.modified && modified >= m.await { // what has failed was about what is no more
+	if modified != m.modified && (modified >= m.await || modified == 0) { // what has failed was about what is no more
 		m.await, m.retry = 0, time.Time{}
 	}
+	changed := modified != m.modified
 	m.record, m.modified, m.known = r, modified, true
-	if !m.mine() {
+	if changed {
+		m.doubt = false // what was to be done was, or cannot be any more
+	}
+	if !m.mine() || changed && m.open() && m.busy != Close && m.record.Standing == Owned {
 		m.leaving = false
 	}
 }
@@ -112,7 +116,10 @@ func (m *Machine) committed(o Outcome, now time.Time) {
 		m.retry = now.Add(m.config.Retry / 8) // the view is about to tell why
 	default:
 		m.retry = now.Add(m.config.Retry)
-		m.leaving = m.stopping // without a quorum nobody else can have the volume
+		m.doubt = m.doubt || errors.Is(o.Err, cluster.ErrUnknown)
+		if m.await == 0 && (m.disk == nil || !m.doubt) {
+			m.leaving = m.stopping // without a quorum nobody else can have the volume
+		}
 	}
 }
 

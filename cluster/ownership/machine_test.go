@@ -291,3 +291,48 @@ func TestForget(t *testing.T) {
 		t.Errorf("found a claim %+v where it cannot be read what was removed", a)
 	}
 }
+
+// TestYieldUnknown: a node that has given a volume away without closing it, and does not know whether
+// that is stored, serves nothing of it until it does, whatever else fails, and asks again. Where
+// nothing is stored it goes on.
+func TestYieldUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		first error
+		holds bool
+	}{"unknown": {cluster.ErrUnknown, true}, "stored, and not seen": {nil, true}, "not stored": {cluster.ErrNoQuorum, false}} {
+		now := time.Unix(1e9, 0)
+		m := New(Config{Keys: cluster.KeysOf("prod"), Volume: "v", Node: "n1", Incarnation: "a", Owners: []string{"n1", "n2"}, Cached: true, Retry: time.Second, Mute: time.Second})
+		m.Owned(Record{Node: "n1", Incarnation: "a", Epoch: 3, Standing: Owned, Cached: true, Instances: []string{"x"}}, 7)
+		m.disk, m.epoch, m.address = &Disk{Address: "x"}, 3, "x"
+		v := &View{Current: true, Until: now.Add(time.Hour), Nodes: map[string]Peer{"n1": {Incarnation: "a", Heard: true}, "n2": {Incarnation: "b", Heard: true}}}
+		v.Linked = map[string]Linked{"n2": {Incarnation: "b", Until: now.Add(time.Hour), Stores: []string{"ceph"}}}
+		m.Silent("ceph", now.Add(-time.Minute))
+		gives := func() bool {
+			now = now.Add(2 * time.Second)
+			todo, _ := m.Step(v, now)
+			for _, a := range todo {
+				if a.Kind == Commit {
+					return true
+				}
+			}
+			return false
+		}
+		if !gives() {
+			t.Fatalf("%s: it does not give the volume away", name)
+		}
+		m.Ended(Outcome{Err: c.first, Revision: 9}, now)
+		m.Silent("ceph", time.Time{}) // which answers again
+		if again := gives(); again != c.holds {
+			t.Errorf("%s: it asks again: %v", name, again)
+		} else if again {
+			m.Ended(Outcome{Err: cluster.ErrNoQuorum}, now)
+		}
+		if m.Step(v, now); (m.access.kind == Serve) == c.holds || m.until.IsZero() != c.holds {
+			t.Errorf("%s: found access %d, cached reads until %v", name, m.access.kind, m.until)
+		}
+		m.Owned(m.record, 10) // it has the volume still
+		if m.Step(v, now.Add(time.Minute)); m.access.kind != Serve {
+			t.Errorf("%s: found access %d of who has the volume still", name, m.access.kind)
+		}
+	}
+}

@@ -80,7 +80,7 @@ var faults = []struct {
 			o.deaf = o.now.Add(time.Duration(o.rand.IntN(1000)) * time.Millisecond)
 		}
 	}},
-	{"sick", 500, func(h *host) { h.sick = true }},
+	{"sick", 300, func(h *host) { h.sick = true }},
 	{"heal", 100, func(h *host) { h.sick = false }},
 	{"quorum", 800, func(h *host) { h.quorum = false }},
 	{"elect", 100, func(h *host) {
@@ -99,6 +99,7 @@ var faults = []struct {
 		h.ask(h.keys.Move([]string{"cached", "plain"}[h.rand.IntN(2)]), Request{To: h.name}.Encode())
 	}},
 	{"drain", 400, func(h *host) { h.ask(h.keys.Drain(h.name), []byte("{}")) }},
+	{"stuck", 200, func(h *host) { h.stuck = h.now.Add(time.Duration(h.rand.IntN(10000)) * time.Millisecond) }},
 	{"revise", 300, func(h *host) { h.revise() }},
 	{"forget", 20, func(h *host) { h.forget() }},
 	{"fill", 200, func(h *host) {
@@ -170,7 +171,7 @@ func (w *world) repair(t *testing.T, seed uint64) {
 	w.quorum, w.cephAway, w.calm = true, false, true
 	w.store.Renew(w.now)
 	for _, h := range w.nodes {
-		h.cut, h.sick, h.stopped, h.deaf = false, false, time.Time{}, time.Time{}
+		h.cut, h.sick, h.stopped, h.deaf, h.stuck = false, false, time.Time{}, time.Time{}, time.Time{}
 		h.links(false)
 		if h.behind() {
 			h.kill()
@@ -236,11 +237,14 @@ func (w *world) describe() (all string) {
 	for _, i := range items {
 		all += i.Key + " " + string(i.Value) + "\n"
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.volumes)) {
-		all += name + " lock " + w.volumes[name].lock + "\n"
+	for _, name := range append(slices.Sorted(maps.Keys(w.volumes)), fleeting) {
+		all += name + "\n"
 		for _, h := range w.nodes {
 			m := h.o.Machines[name]
-			all += "  " + h.name + " " + string(m.State()) + " access " + string('0'+rune(m.access.kind)) + " address " + m.address + "\n"
+			if m == nil {
+				continue
+			}
+			all += "  lock " + h.image(name, m).lock + "  " + h.name + " " + string(m.State()) + " access " + string('0'+rune(m.access.kind)) + " address " + m.address + "\n"
 		}
 	}
 	return all

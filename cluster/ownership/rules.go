@@ -21,6 +21,7 @@ var rules = []rule{
 	// What is open, and should not be.
 	{Draining, true, (*Machine).superseded, (*Machine).close},
 	{Draining, true, (*Machine).mute, (*Machine).yield},
+	{Draining, true, (*Machine).wavers, (*Machine).amend},
 	{Draining, true, (*Machine).toLeave, (*Machine).leave},
 	{Draining, true, (*Machine).parting, (*Machine).free},
 	// The way from a claim to a volume that is served.
@@ -67,6 +68,12 @@ func (m *Machine) yield(*View) Action {
 	r := m.record
 	r.Standing, r.Cached, r.Next = Free, false, m.refuge
 	return m.commit(r)
+}
+
+// wavers: this node has given the volume away without closing it, and does not see whether that is
+// so. Another change of the record tells.
+func (m *Machine) wavers(*View, time.Time) bool {
+	return m.leaving && m.open() && m.record.Standing == Owned
 }
 
 func (m *Machine) toLeave(v *View, now time.Time) bool {

@@ -37,6 +37,7 @@ type Machine struct {
 	busy    Kind
 	epochOf uint64           // of what is busy
 	await   cluster.Revision // of a Commit of this node that the view does not have yet; 0: there is none
+	doubt   bool             // it is not known whether a Commit that changes the record of the view was done
 	retry   time.Time        // nothing is begun before: a Commit has failed, or is awaited
 	pause   time.Time        // no other thing is: Ceph has
 	cause   cause            // why the volume has no owner

@@ -53,8 +53,9 @@ type host struct {
 	incarnation string
 	instance    string
 	instances   int
-	knows       int64 // revision of the configuration that it goes by
-	parting     int64 // revision by which it is about to have fleeting no more; 0: none
+	knows       int64     // revision of the configuration that it goes by
+	stuck       time.Time // until then it cannot go by another one
+	parting     int64     // revision by which it is about to have fleeting no more; 0: none
 	o           *Observer
 	at          cluster.Revision
 	leases      [2]lease // of the record and of the pulse
@@ -360,8 +361,11 @@ func (h *host) commit(w *work) {
 	default:
 		w.out.Revision, w.out.Err = h.store.Commit(w.a.Conditions, w.a.Changes)
 	}
-	if errors.Is(w.out.Err, cluster.ErrConflict) {
+	switch {
+	case errors.Is(w.out.Err, cluster.ErrConflict):
 		h.counts["conflict"]++
+	case w.out.Err == nil && w.volume == fleeting:
+		h.claims(w.m, &w.a)
 	}
 }
 
@@ -389,9 +393,10 @@ func (h *host) open(w *work, v *image) (o Outcome) {
 	case v.lock != "" && v.lock != address && !h.blocked[v.lock]:
 		h.failed("%s takes %s from %s, which is not fenced", h.name, w.volume, v.lock)
 	}
-	if h.counts["open"]++; w.volume == fleeting {
-		h.enters(w.m, w.a.Epoch)
+	if w.volume == fleeting && !h.enters(w.m, w.a.Epoch) {
+		return Outcome{Err: errors.New("it was open for a later claim")}
 	}
+	h.counts["open"]++
 	v.lock, v.opened[address] = address, w.a.Epoch
 	return Outcome{Disk: Disk{Address: address, Size: 1 << 30, BlockSize: 512}}
 }
