@@ -17,7 +17,7 @@ func TestClusterSevered(t *testing.T) {
 		return l.owner("n1") == "n1" && l.owner("n2") == "n1" && l.owner("n3") == "n1"
 	})
 	c := dial(t, l.nodes["n2"].portal, initiator.Options{Target: "iqn.2026-11.test:t"})
-	write := func() (*initiator.Result, error) { return c.Command(cdb10Of(0x2a, 1), make([]byte, 512), 0) }
+	write := func() (*initiator.Result, error) { return c.Command(cdb10Of(0x2a, 1), 0, make([]byte, 512), 0) }
 	eventually.Holds(t, "the second node relays", func() bool {
 		res, err := write()
 		return err == nil && res.Status == 0

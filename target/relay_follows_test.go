@@ -70,7 +70,6 @@ func TestRelayFollows(t *testing.T) {
 			for i := range uint64(8) {
 				tasks = append(tasks, start(t, far, cmd(i*size/512)))
 			}
-			eventually.Holds(t, "as much is under way as may be", func() bool { return s.waits() > most/2 })
 			ended := make(chan struct{})
 			go func() {
 				for _, task := range tasks {
@@ -81,6 +80,7 @@ func TestRelayFollows(t *testing.T) {
 				}
 				close(ended)
 			}()
+			eventually.Holds(t, "as much is under way as may be", func() bool { return s.waits() > most/2 })
 			eventually.Holds(t, "all commands end", func() bool {
 				s.goOn()
 				select {

@@ -215,10 +215,7 @@ func judge(err error) (outcome, error) {
 
 // An attempt may take a third of the patience, so that others have time to answer. What a
 // member sends to a leader that is dead is lost without an answer, also that of a change.
-const (
-	attempts = 3
-	pause    = 20 * time.Millisecond // between two of them
-)
+const attempts, pause = 3, 20 * time.Millisecond // between two of them
 
 // ask asks members until one has answered, for no longer than patience. What may be
 // asked again is (again), else only if nothing can have come of it.

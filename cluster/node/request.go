@@ -118,6 +118,12 @@ func (n *Node) Fill(ctx context.Context, node string) error {
 	return err
 }
 
+// Forgets is ownership.Observer.Forget by what the node knows now.
+func (n *Node) Forgets(volumes []string, revision int64) (conditions []cluster.Condition, changes []cluster.Change) {
+	_ = n.do(func() { conditions, changes = n.observer.Forget(volumes, revision) }) // it stops
+	return conditions, changes
+}
+
 // has are the volumes of a node, without those of a process that is gone which nobody here could
 // take over: they may be configured nowhere any more.
 func (n *Node) has(node string) (all []string) {

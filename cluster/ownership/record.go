@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -92,4 +93,32 @@ func ParseRequest(value []byte) (r Request, err error) {
 		return Request{}, fmt.Errorf("request of a move: %w", err)
 	}
 	return r, nil
+}
+
+// Forgotten is the value of the key of that name (cluster.Keys.Forgotten): what has to be known of
+// the owners' records that were removed, of whichever volumes. An image has a note of the epoch
+// that it was open for last, and is not opened for an earlier one. A node that goes by an older
+// configuration than those records may take another image for the volume.
+type Forgotten struct {
+	Version int `json:"version"`
+	// Epoch is the highest that one of them had: new ones begin above it.
+	Epoch uint64 `json:"epoch"`
+	// Revision is that of the cluster's configuration which did not have the volume any more: a
+	// node that knows a volume by an earlier one makes no new record.
+	Revision int64 `json:"revision"`
+}
+
+// Encode returns a value as it is stored.
+func (f Forgotten) Encode() []byte { f.Version = version; return encode(f) }
+
+// parseForgotten reads what Encode writes. Of what cannot be read it says that no node is to make
+// a new record of a volume of the cluster's configuration.
+func parseForgotten(value []byte) (f Forgotten, err error) {
+	if err = json.Unmarshal(value, &f); err == nil && f.Version != version {
+		err = fmt.Errorf("found version %d, expected %d", f.Version, version)
+	}
+	if err != nil {
+		return Forgotten{Revision: math.MaxInt64}, fmt.Errorf("what is known of records that were removed: %w", err)
+	}
+	return f, nil
 }

@@ -80,6 +80,12 @@ func (m *Machine) due(v *View) (at time.Time) {
 	return at
 }
 
+// outdated reports that this node may know the volume by a configuration that is older than what was
+// removed: what it has for a new volume may be one that is gone, in another image.
+func (m *Machine) outdated(v *View) bool {
+	return m.modified == 0 && m.config.Revision != 0 && m.config.Revision < v.Forgotten.Revision
+}
+
 func (m *Machine) claimable(v *View, now time.Time) bool {
 	at := m.due(v)
 	return !at.IsZero() && !now.Before(at)

@@ -22,6 +22,11 @@ type View struct {
 	forgotten cluster.Revision // of its key
 }
 
+// unforgotten demands that no more records were removed since.
+func (v *View) unforgotten(keys cluster.Keys) cluster.Condition {
+	return cluster.Condition{Key: keys.Forgotten(), Modified: v.forgotten}
+}
+
 // Linked is what a node says of itself that is heard without the state. No data depend on its
 // being right: it has an owner keep what it may lose.
 type Linked struct {

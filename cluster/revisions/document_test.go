@@ -132,7 +132,7 @@ func TestPropose(t *testing.T) {
 }
 
 // TestTwoPropose: of two who ask at once one is told whose proposal is under way, and who
-// means another revision than the last is refused.
+// means another revision than the newest is refused.
 func TestTwoPropose(t *testing.T) {
 	all := newNodes(t)
 	first, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", By: "alice", Node: "n1", What: "apply a"}, 0, 0)
@@ -149,7 +149,10 @@ func TestTwoPropose(t *testing.T) {
 	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 5); !errors.Is(err, cluster.ErrConflict) {
 		t.Errorf("found %v", err)
 	}
-	second, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 1)
+	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 1); !errors.Is(err, cluster.ErrConflict) { // the state was restored
+		t.Errorf("a revision that is not the newest which is known: found %v", err)
+	}
+	second, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 7)
 	if err != nil || second.Revision != 8 {
 		t.Fatalf("found %+v, %v", second, err)
 	}

@@ -70,9 +70,9 @@ func sampleCluster() *control.Cluster {
 		Nodes: []control.ClusterNode{{
 			Name: "n", State: "behind", Incarnation: "i", Revision: 1, Behind: "b", Version: "1", Since: time.Unix(1, 0), Heard: true, Silent: 3, Lease: &control.ClusterLease{Age: 0.5, Left: 1.5},
 			Link:  &control.ClusterLink{Address: "192.0.2.2:7424", Up: true, Why: "w", Heard: &heard, RoundTrip: 0.5, Queued: 1, Relayed: 2, Relaying: 3, Unknown: 4, Served: 5, Serving: 6},
-			Hears: []string{"m"}, Draining: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}, Unable: []control.ClusterUnable{{Volume: "v", Why: "w"}},
+			Hears: []string{"m"}, Draining: true, Stranger: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}, Unable: []control.ClusterUnable{{Volume: "v", Why: "w"}},
 		}},
-		Volumes: []control.ClusterVolume{{Name: "v", Owner: "n", State: "owned", Since: time.Unix(2, 0), Epoch: 3, InFlux: true, Here: "owner", Owners: []string{"n"}, Access: []control.ClusterAccess{{Node: "n", State: "optimized"}}, Size: 512}},
+		Volumes: []control.ClusterVolume{{Name: "v", Owner: "n", State: "owned", Since: time.Unix(2, 0), Epoch: 3, InFlux: true, Here: "owner", Owners: []string{"n"}, Unable: []string{"n"}, Access: []control.ClusterAccess{{Node: "n", State: "optimized"}}, Size: 512}},
 		Promise: &control.ClusterPromiseTotals{
 			Controller: "n", Term: 7, Elected: 60, Promises: 2, Reserved: 1000, Limit: 5000, Served: 900, Missed: 1,
 			Nodes: []control.ClusterNodeTotals{{Node: "n", Reserved: 400, Served: 900, Capacity: 20000}}, Silent: []string{"m"},
