@@ -15,15 +15,13 @@ import (
 var forgetTime = time.Hour
 
 // forgetting is since when volumes are gone, as far as this process knows; followPeers' alone.
-type forgetting struct {
-	since map[string]time.Time
-}
+type forgetting map[string]time.Time
 
 // due are those of the volumes that are gone that were so for long enough.
 func (f *forgetting) due(now time.Time, gone []string) (all []string) {
-	since := map[string]time.Time{}
+	since := forgetting{}
 	for _, volume := range gone {
-		at, known := f.since[volume]
+		at, known := (*f)[volume]
 		if !known {
 			at = now
 		}
@@ -31,7 +29,7 @@ func (f *forgetting) due(now time.Time, gone []string) (all []string) {
 			all = append(all, volume)
 		}
 	}
-	f.since = since
+	*f = since
 	return all
 }
 

@@ -52,15 +52,22 @@ func TestStampOfClaim(t *testing.T) {
 	_ = lost.Close() // it is fenced
 }
 
-// TestFenceByFenced: an instance that the cluster refuses is not used again to fence others.
-func TestFenceByFenced(t *testing.T) {
-	s := newSite(t, nil)
-	c := s.server("a")
+// stay has somebody use a server's instance until the test ends, and returns its address.
+func stay(t *testing.T, c rbd.Config) (address string) {
+	t.Helper()
 	address, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = leave() })
+	return address
+}
+
+// TestFenceByFenced: an instance that the cluster refuses is not used again to fence others.
+func TestFenceByFenced(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.server("a")
+	address := stay(t, c)
 	s.Block(address)
 	if c.Clients.Fence(c.Account, []string{"192.0.2.9:0/1"}, time.Minute) == nil {
 		t.Error("a fenced instance has fenced another one")
@@ -74,20 +81,14 @@ func TestFenceByFenced(t *testing.T) {
 func TestAskedByFenced(t *testing.T) {
 	s := newSite(t, nil)
 	c := s.server("a")
-	address, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = leave() })
+	address := stay(t, c)
 	if c.Clients.Refused(address) {
 		t.Error("an instance that nobody has fenced counts as refused")
 	}
 	c.Clients.Answers(t.Context(), c.Account, c.Image)
 	s.Block(address)
 	eventually.Holds(t, "the server knows that its instance is refused", func() bool { return c.Clients.Refused(address) })
-	next, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
-	if err != nil || next == address || c.Clients.Refused(next) {
-		t.Errorf("found instance %q after %q, %v", next, address, err)
+	if next := stay(t, c); next == address || c.Clients.Refused(next) {
+		t.Errorf("found instance %q after %q", next, address)
 	}
-	t.Cleanup(func() { _ = leave() })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lunar/cluster/link/wire"
+	"lunar/internal/places"
 )
 
 // accept takes the connections that other nodes make.
@@ -25,7 +26,8 @@ func (l *Links) accept() {
 			time.Sleep(soonest)
 			continue
 		}
-		if from := addressOf(raw); !l.greetings.begin(raw, l.classOf(from), from) {
+		from, _ := places.AddressOf(raw)
+		if !l.greetings.begin(raw, l.classOf(from), from) {
 			wire.HangUp(raw)
 			continue
 		}

@@ -21,7 +21,8 @@ type greetings struct {
 // greeting bounds them.
 var greeting = places.Bounds{Places: 64, PerHolder: 8, PerNetwork: 32, Patience: time.Second}
 
-// begin gives a connection a place; false: there is none.
+// begin gives a connection a place; false: there is none. A connection without an address is from
+// the zero Addr.
 func (g *greetings) begin(c net.Conn, class places.Class, from netip.Addr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,12 +58,4 @@ func (l *Links) classOf(from netip.Addr) places.Class {
 		}
 	}
 	return places.Stranger
-}
-
-// addressOf is where a connection is from; zero: from no address.
-func addressOf(c net.Conn) netip.Addr {
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr()
-	}
-	return netip.Addr{}
 }

@@ -6,8 +6,8 @@ import (
 	"lunar/cluster"
 )
 
-// MostForgotten is how many volumes Forget takes at once: so much a State takes.
-const MostForgotten = 40
+// mostForgotten is how many volumes Forget takes at once: so much a State takes.
+const mostForgotten = 40
 
 // Forget is what removes the owner's record, and what the owner has left, of volumes that a
 // revision of the cluster's configuration does not have. It leaves out those that somebody owns or
@@ -27,7 +27,7 @@ func (o *Observer) Forget(volumes []string, revision int64) (conditions []cluste
 			changes = append(changes, cluster.Change{Key: key, Delete: true})
 		}
 		f.Epoch = max(f.Epoch, r.Epoch)
-		if len(conditions) == MostForgotten {
+		if len(conditions) == mostForgotten {
 			break
 		}
 	}

@@ -9,17 +9,26 @@ import (
 	"lunar/cluster/mem"
 )
 
-// An owner with a cache whose lease is over may come back, and trust its cache again, while
-// somebody who has not heard of that claims its volume: the claim has to fail.
-func TestClaimDemandsThatTheOwnerIsGone(t *testing.T) {
-	store, keys, now := mem.NewStore(), cluster.KeysOf("prod"), time.Unix(1e9, 0)
-	put := func(key string, value []byte) {
+// living is a store in which node n2 lives, and what puts a value there.
+func living(t *testing.T, keys cluster.Keys) (store *mem.Store, put func(key string, value []byte)) {
+	t.Helper()
+	store = mem.NewStore()
+	put = func(key string, value []byte) {
+		t.Helper()
 		if _, err := store.Commit(nil, []cluster.Change{{Key: key, Value: value}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	put(keys.Node("n2"), Node{Incarnation: "b"}.Encode())
 	put(keys.Pulse("n2"), []byte("b"))
+	return store, put
+}
+
+// An owner with a cache whose lease is over may come back, and trust its cache again, while
+// somebody who has not heard of that claims its volume: the claim has to fail.
+func TestClaimDemandsThatTheOwnerIsGone(t *testing.T) {
+	keys, now := cluster.KeysOf("prod"), time.Unix(1e9, 0)
+	store, put := living(t, keys)
 	put(keys.Owner("v"), Record{Node: "n1", Incarnation: "a", Epoch: 3, Standing: Owned, Cached: true, Instances: []string{"x"}}.Encode())
 	o := NewObserver(keys, "n2")
 	m := New(Config{Keys: keys, Volume: "v", Node: "n2", Incarnation: "b", Owners: []string{"n2"}})
@@ -230,14 +239,8 @@ func TestUnable(t *testing.T) {
 // new volume by an older configuration than those does not claim it, nor does anybody if it cannot
 // be read.
 func TestForget(t *testing.T) {
-	store, keys, now := mem.NewStore(), cluster.KeysOf("prod"), time.Unix(1e9, 0)
-	put := func(key string, value []byte) {
-		if _, err := store.Commit(nil, []cluster.Change{{Key: key, Value: value}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(keys.Node("n2"), Node{Incarnation: "b"}.Encode())
-	put(keys.Pulse("n2"), []byte("b"))
+	keys, now := cluster.KeysOf("prod"), time.Unix(1e9, 0)
+	store, put := living(t, keys)
 	for volume, r := range map[string]Record{
 		"gone": {Standing: Free, Epoch: 7, Revision: 3}, "owned": {Standing: Owned, Epoch: 90, Revision: 3}, "fresh": {Standing: Free, Epoch: 91, Revision: 5},
 		"own": {Standing: Free, Epoch: 92}, "open": {Standing: Free, Epoch: 93, Revision: 3, Instances: []string{"x"}},

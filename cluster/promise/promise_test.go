@@ -297,17 +297,23 @@ func TestElsewhere(t *testing.T) {
 	})
 }
 
+// loses cuts the controller off from all, while the first of the rest has what it asks for.
+func (l *lab) loses() (controller string, rest []string) {
+	controller = l.one(2 * time.Second)
+	rest = slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == controller })
+	l.demand(rest[0])
+	l.has(rest[0], time.Second)
+	l.network.Cut(controller, true)
+	l.wires.CutAll(controller, true)
+	l.names = rest
+	return controller, rest
+}
+
 // TestControllerDies: another node is elected within two seconds, and knows within two intervals
 // who needs what; the limit holds meanwhile.
 func TestControllerDies(t *testing.T) {
 	inLab(t, func(l *lab) {
-		dead := l.one(2 * time.Second)
-		rest := slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == dead })
-		l.demand(rest[0])
-		l.has(rest[0], time.Second)
-		l.network.Cut(dead, true)
-		l.wires.CutAll(dead, true)
-		l.names = rest
+		dead, rest := l.loses()
 		l.living.Store(&rest)
 		began, sum := time.Now(), int64(0)
 		for ; len(l.controllers()) == 0; time.Sleep(10 * time.Millisecond) {
@@ -342,13 +348,8 @@ func TestControllerDies(t *testing.T) {
 // had but for what that node may have.
 func TestControllerStops(t *testing.T) {
 	inLab(t, func(l *lab) {
-		stopped, all := l.one(2*time.Second), l.names
-		rest := slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == stopped })
-		l.demand(rest[0])
-		l.has(rest[0], time.Second)
-		l.network.Cut(stopped, true)
-		l.wires.CutAll(stopped, true)
-		l.names = rest
+		all := l.names
+		stopped, rest := l.loses()
 		for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(20 * time.Millisecond) {
 			if time.Since(began) > 1800*time.Millisecond {
 				l.living.Store(&rest)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -53,7 +52,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 
 func (c *crowd) admit(p *placed) bool {
 	h := c.holderOf(p.Conn)
-	if from, ok := addressOf(p.Conn); ok && c.handshakes && h.Class == places.Stranger {
+	if from, ok := places.AddressOf(p.Conn); ok && c.handshakes && h.Class == places.Stranger {
 		p.wait = c.admission.wait(from, false)
 	}
 	return c.enter(p, h)
@@ -63,7 +62,7 @@ func (c *crowd) admit(p *placed) bool {
 // where whoever reaches the port can take those of strangers.
 func (c *crowd) enter(p *placed, h places.Holder) bool {
 	b := crowdBounds
-	if _, ok := addressOf(p.Conn); ok && h.Class != places.Stranger {
+	if _, ok := places.AddressOf(p.Conn); ok && h.Class != places.Stranger {
 		b.Places += maxConnections / 2
 	}
 	c.mu.Lock()
@@ -84,15 +83,6 @@ func (c *crowd) take(in *places.Table[*placed], p *placed, h places.Holder, b pl
 	return ok
 }
 
-// addressOf is that of a client over TCP.
-func addressOf(conn net.Conn) (from netip.Addr, ok bool) {
-	a, ok := conn.RemoteAddr().(*net.TCPAddr)
-	if ok {
-		from = a.AddrPort().Addr()
-	}
-	return from, ok
-}
-
 // holderOf is who is at the other end: a local user, of whom root comes before all
 // others, and those who may ask before those who may not; or an address.
 func (c *crowd) holderOf(conn net.Conn) places.Holder {
@@ -106,7 +96,7 @@ func (c *crowd) holderOf(conn net.Conn) places.Holder {
 		}
 		return h
 	}
-	if from, ok := addressOf(conn); ok {
+	if from, ok := places.AddressOf(conn); ok {
 		return c.admission.holder(from)
 	}
 	return places.Holder{}
@@ -151,7 +141,7 @@ func (p *placed) works(yes bool) {
 
 // proves says that whoever is at the other end over TCP may ask.
 func (p *placed) proves() {
-	from, ok := addressOf(p.Conn)
+	from, ok := places.AddressOf(p.Conn)
 	if !ok {
 		return
 	}

@@ -1,6 +1,9 @@
 package places
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+)
 
 // Class says what is known of a holder. A weaker one is less.
 type Class uint8
@@ -34,6 +37,15 @@ const (
 func Of(c Class, a netip.Addr) Holder {
 	host := Host(a)
 	return Holder{Class: c, Network: networkOf(host), Name: host.String()}
+}
+
+// AddressOf is that of who is at the other end of a connection over TCP.
+func AddressOf(conn net.Conn) (from netip.Addr, ok bool) {
+	a, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if ok {
+		from = a.AddrPort().Addr()
+	}
+	return from, ok
 }
 
 // Host is what counts as one address: an IPv4 address, or the /64 of an IPv6
