@@ -85,9 +85,9 @@ guest_start() {
 	mkfifo "$runtime/channel.in" "$runtime/channel.out"
 	exec 5<>"$runtime/channel.in" 6<>"$runtime/channel.out"
 	guest_command scenarios "$1"
-	"${qemu[@]}" -serial "file:$logs/console.log" \
+	"${qemu[@]}" -serial "file:$logs/console$lane.log" \
 		-device virtio-serial-pci,bus=pci.0 -chardev "pipe,id=lab,path=$runtime/channel" \
-		-device virtserialport,chardev=lab,name=lab >"$logs/qemu.log" 2>&1 &
+		-device virtserialport,chardev=lab,name=lab >"$logs/qemu$lane.log" 2>&1 &
 	guest_pid=$! guest_machine=$1
 	guest_line "$boot_seconds" && [ "$line" = ready ]
 }

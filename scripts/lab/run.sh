@@ -6,10 +6,13 @@
 # A scenario that a machine with several NUMA nodes runs is named NAME@MACHINE;
 # NAME alone is the scenario on all its machines.
 #
+# Scenarios with tgtd on the host run beside those with tgtd in the guest: in two
+# lanes, with a guest each, for emulated hardware keeps little more than one CPU busy.
+#
 # Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (1800: a
 # bound against hanging; a run takes far less), LAB_ARGUMENTS (for the scenario,
 # if it has any), LAB_FILES (a directory of more files for the guest's /lab),
-# LUNAR_CACHE (where the image is kept).
+# LUNAR_CACHE (where the image is kept). LAB_LANE is what run.sh tells itself.
 set -euo pipefail
 
 lab=$(cd "$(dirname "$0")" && pwd)
@@ -20,6 +23,8 @@ readonly tgtd=${TGTD:-$root/build/tgtd}
 readonly lunar=$(dirname "$tgtd")/lunar
 readonly logs=${LAB_LOGS:-$root/build/lab}
 readonly deadline=${LAB_SECONDS:-1800}
+readonly lane=${LAB_LANE:-}
+readonly results=$logs/results$lane.tap
 readonly boot_seconds=300
 readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]+):?'
 
@@ -104,7 +109,7 @@ prepare() {
 clean() {
 	guest_end
 	target_runs && target_kill
-	rm -rf "$runtime" "$segment" "$logs"/*/store
+	rm -rf "$runtime" "$segment" ${dir:+"$dir/store"}
 }
 
 enter() {
@@ -116,7 +121,7 @@ enter() {
 	target_configure "${name%@*}"
 }
 
-report() { printf '%s\n' "$*" | tee -a "$logs/results.tap"; }
+report() { printf '%s\n' "$*" | tee -a "$results"; }
 
 # explain shows what is needed to know why a scenario failed: how it ended, and
 # tgtd's last lines, or the beginning of its panic.
@@ -137,7 +142,7 @@ boot() {
 	local began=$SECONDS
 	[ -z "$guest_pid" ] || [ "$guest_machine" != "$1" ] || return 0
 	guest_end
-	guest_start "$1" || { tail -n 20 "$logs/console.log" "$logs/qemu.log"; echo "the guest did not boot: $line"; return 1; }
+	guest_start "$1" || { tail -n 20 "$logs/console$lane.log" "$logs/qemu$lane.log"; echo "the guest did not boot: $line"; return 1; }
 	report "# $1 booted in $((SECONDS - began)) s"
 }
 
@@ -181,6 +186,29 @@ run_scenarios() {
 	return $((failures > 0))
 }
 
+# in_lanes SCENARIO...: each lane is a run of its own; what they found becomes one report.
+# Returns 200 if all are of one lane.
+in_lanes() {
+	local scenario host=() guest=() status=0
+	for scenario; do
+		if target_here "$(machine_of "$scenario")"; then host+=("$scenario"); else guest+=("$scenario"); fi
+	done
+	[ "${#host[@]}" -gt 0 ] && [ "${#guest[@]}" -gt 0 ] || return 200
+	"$lab/build.sh" >/dev/null || return 1
+	mkdir -p "$logs"
+	trap 'kill $(jobs -p) 2>/dev/null || :' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	LAB_LANE=.guest "$0" "${guest[@]}" &
+	LAB_LANE=.host "$0" "${host[@]}" &
+	wait %1 || status=1
+	wait %2 || status=1
+	awk -v count=$# 'BEGIN { print "1.." count } /^1\.\.|passed in/ { next } /^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n) } { print }' \
+		"$logs"/results.{host,guest}.tap >"$logs/results.tap"
+	printf '# %d of %d passed in %d s\n' "$(grep -c '^ok ' "$logs/results.tap")" $# "$SECONDS" | tee -a "$logs/results.tap"
+	return "$status"
+}
+
 # shell MACHINE
 shell() {
 	enter 00-shell
@@ -210,9 +238,13 @@ main() {
 		mapfile -t -O ${#scenarios[@]} scenarios <<<"$found"
 	done
 	[ $# -gt 0 ] || mapfile -t scenarios < <(list_scenarios)
+	if [ -z "$lane" ]; then
+		in_lanes "${scenarios[@]}" && return
+		[ $? = 200 ] || return 1
+	fi
 	mkdir -p "$logs"
 	prepare "${scenarios[@]}"
-	: >"$logs/results.tap"
+	: >"$results"
 	boot "$(machine_of "${scenarios[0]}")" || die "nothing was tried"
 	run_scenarios "${scenarios[@]}"
 }

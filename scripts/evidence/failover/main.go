@@ -30,6 +30,7 @@ type options struct {
 	Moves   int           `default:"20" help:"Planned moves."`
 	Kills   int           `default:"20" help:"Owners that are killed."`
 	Stops   int           `default:"10" help:"Owners that are stopped and go on."`
+	Stuck   int           `default:"10" help:"Owners that are killed or stopped while an OSD stands still."`
 	Leaders int           `default:"50" help:"Leaders of etcd that are killed."`
 	Outage  time.Duration `default:"10m" help:"For which etcd has no quorum."`
 	Others  int           `default:"3" help:"Of everything else."`
@@ -74,6 +75,7 @@ func (s *scene) parts() []part {
 		{"move", "planned move", s.Moves, short, 0, half, half, (*site.Site).Move},
 		{"kill", "`kill -9` of the owner", s.Kills, 2 * second, 0, half, 0, lasting((*site.Site).Kill, 2*second)},
 		{"stop", "SIGSTOP of the owner for 5 s", s.Stops, 6 * second, 0, second, 0, lasting((*site.Site).Stop, 5*second)},
+		{"stuck", "the OSD stopped for 3.8 s; the owner killed or stopped, in turns, 0.3 s after that", s.Stuck, 0, 0, half, half, s.stuck},
 		{"restart", "SIGTERM of the owner, which starts again", s.Others, short, 0, second, 0, (*site.Site).Restart},
 		{"quorum", "two of three members of etcd stopped for 10 s", s.Others, short, 0, second, 0, lasting((*site.Site).NoQuorum, 10*second)},
 		{"monitor", "the monitor stopped for 5 s", s.Others, short, 0, second, 0, lasting((*site.Site).NoMonitor, 5*second)},
@@ -107,7 +109,8 @@ type scene struct {
 	*options
 	site   *site.Site
 	load   *load
-	cached []notes.Fact // that a part has found out about the owner's cache
+	found  []notes.Fact // that a part has found out besides
+	caught struct{ rounds, counted, writes int }
 }
 
 func (s *scene) checks() (all []notes.Check[*scene]) {
@@ -173,7 +176,7 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 		return r, err
 	}
 	var gaps []time.Duration
-	s.cached = nil
+	s.found = nil
 	before := s.load.count()
 	for i := range p.rounds {
 		time.Sleep(p.rest)
@@ -197,7 +200,7 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 	r.How, r.Columns = s.how(), columns
 	r.Rows = [][]string{{p.what, fmt.Sprint(p.rounds), seconds(generations.Median(gaps)), seconds(slices.Max(gaps)), target(p.target), fmt.Sprint(n.writes), fmt.Sprint(n.reads), fmt.Sprint(n.failovers)}}
 	r.Facts = []notes.Fact{notes.Found("writes lost, reads that were stale, commands that failed", fmt.Sprintf("%d, %d, %d of %d reads", n.lost, n.stale, n.failed, n.reads+n.sticky), n.lost+n.stale+n.failed == 0)}
-	r.Facts = append(r.Facts, s.cached...)
+	r.Facts = append(r.Facts, s.found...)
 	return r, nil
 }
 

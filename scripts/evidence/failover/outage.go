@@ -56,7 +56,7 @@ func (s *scene) outage(at *site.Site) error {
 	if err != nil {
 		return err
 	}
-	s.cached = append(s.cached, notes.Found(fmt.Sprintf("hits of the owner's cache in %v before, in %v without etcd, in %v afterwards", settled, s.Outage-settled, settled),
+	s.found = append(s.found, notes.Found(fmt.Sprintf("hits of the owner's cache in %v before, in %v without etcd, in %v afterwards", settled, s.Outage-settled, settled),
 		fmt.Sprintf("%d, %d, %d", before, during, after), before > 0 && during == 0 && after > 0))
 	return nil
 }

@@ -53,7 +53,7 @@ func (o *options) guest(s *site.Site) (*guest, error) {
 	defer l.Close()
 	g := &guest{lab: exec.Command(o.Run, "multipath@cluster"), ended: make(chan error, 1)}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	g.lab.Env = append(os.Environ(), "LAB_SECONDS=3600", "LAB_FILES="+o.Guest, "LAB_LOGS="+o.Logs, "TGTD="+o.Bin+"/tgtd",
+	g.lab.Env = append(os.Environ(), "LAB_SECONDS=10800", "LAB_FILES="+o.Guest, "LAB_LOGS="+o.Logs, "TGTD="+o.Bin+"/tgtd",
 		"LAB_ARGUMENTS="+strings.Join([]string{port, s.Nodes[0].Portal, strings.Join(o.Settings, ",")}, " "))
 	g.lab.Stdout, g.lab.Stderr = os.Stderr, os.Stderr
 	g.lab.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

@@ -97,8 +97,9 @@ func (s *Site) signal(signal syscall.Signal) (err error) {
 	return err
 }
 
-func (s *Site) monitor(signal syscall.Signal) error {
-	text, err := os.ReadFile(filepath.Join(s.Dir, "ceph", "run", "mon.a.pid"))
+// daemon sends a signal to one of Ceph's, such as mon.a.
+func (s *Site) daemon(name string, signal syscall.Signal) error {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "ceph", "run", name+".pid"))
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,8 @@ func (s *Site) monitor(signal syscall.Signal) error {
 	}
 	return syscall.Kill(pid, signal)
 }
+
+func (s *Site) monitor(signal syscall.Signal) error { return s.daemon("mon.a", signal) }
 
 // NoMonitor has nobody be fenced for a time, while nobody needs to be.
 func (s *Site) NoMonitor(d time.Duration) error {
@@ -191,3 +194,39 @@ func (s *Site) CutFromCeph(d time.Duration) error {
 // Silence has nobody reach the owner for a time, nor its member of etcd: to all others it is as if
 // its host had lost its power.
 func (s *Site) Silence(d time.Duration) error { return s.leaves(d, (*Node).unplug) }
+
+// Stuck has the owner be killed, or stopped, while what it has sent to Ceph is stuck in an OSD that
+// stands still. Then the OSD goes on, before the owner does. caught is called when the OSD has stood
+// still for long enough that users wait for it; taken is whether another node served meanwhile.
+func (s *Site) Stuck(signal syscall.Signal, caught func()) (taken bool, err error) {
+	const stands, noticed = 300 * time.Millisecond, 3500 * time.Millisecond
+	from, err := s.Owner()
+	if err != nil {
+		return false, err
+	}
+	if err := s.daemon("osd.0", syscall.SIGSTOP); err != nil {
+		return false, err
+	}
+	time.Sleep(stands)
+	caught()
+	if signal == syscall.SIGKILL {
+		err = from.Kill(signal)
+	} else {
+		err = from.Process.Signal(signal)
+	}
+	time.Sleep(noticed) // another node fences the owner, and begins to open the volume
+	err = errors.Join(err, s.daemon("osd.0", syscall.SIGCONT))
+	now := ""
+	err = errors.Join(err, eventually("another node serves", func() (err error) {
+		now, err = s.Other(from).seen()
+		return err
+	}))
+	if signal == syscall.SIGKILL {
+		_, start := from.Start()
+		err = errors.Join(err, start)
+	} else {
+		err = errors.Join(err, from.Process.Signal(syscall.SIGCONT))
+	}
+	time.Sleep(time.Second)
+	return now != from.Name, errors.Join(err, s.together())
+}

@@ -26,7 +26,9 @@ start() {
 port() { python3 -c 'import socket; s = socket.socket(); s.bind(("'"$address"'", 0)); print(s.getsockname()[1])'; }
 
 # configure: a short paxos interval makes each change of the cluster's map quick; on one host
-# any OSD has to be enough to report another one.
+# any OSD has to be enough to report another one. The lease by which an OSD may be read, of so many
+# heartbeat graces, is renewed by replicas: an OSD without any that stands still for as long
+# never serves again.
 configure() {
 	local libraries fsid=$1 monitor=$2
 	libraries=$(dirname "$(ldconfig -p | awk '/librados\.so\.2/ { print $NF; exit }')")
@@ -53,6 +55,7 @@ osd class dir = $libraries/rados-classes
 osd crush chooseleaf type = 0
 osd pool default size = $size
 osd pool default min size = $((size > 1 ? size - 1 : 1))
+osd pool default read lease ratio = $([ "$size" -gt 1 ] && echo 0.8 || echo 15)
 osd pool default pg num = 8
 osd pool default pgp num = 8
 osd pool default pg autoscale mode = off

@@ -1,6 +1,6 @@
 # machines: cluster
 # when: named
-# seconds: 2700
+# seconds: 10000
 # A volume of a cluster under multipath: a program writes to blocks and to files and checks
 # them, and does what the host says, which moves, kills and stops servers meanwhile
 # (scripts/evidence/multipath). Arguments: the program's port on the host, a portal, and
