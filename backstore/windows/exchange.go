@@ -60,15 +60,11 @@ func (m *Mirror) exchange() error {
 
 // lead makes both members stable and has the other one lead.
 func (m *Mirror) lead(from, to int) error {
-	failed := m.flushBoth()
-	if failed[to] != nil {
-		return m.drop(to, failed[to])
+	if whole, err := m.flushBoth(); !whole {
+		return err
 	}
 	next := m.map_.note
 	next.leader, next.differ = to, m.recent // they will be written again
-	if failed[from] != nil {
-		return m.dropLeader(failed[from])
-	}
 	if err := m.save(&next); err != nil {
 		m.hand(from)
 		return nil // both have the same; who leads stays
@@ -85,14 +81,43 @@ func (m *Mirror) hand(to int) {
 	m.windows.pair.Hand(to, evloop.Monotonic())
 }
 
-// flushBoth makes both members stable.
-func (m *Mirror) flushBoth() (failed [2]error) {
+// flushBoth makes both members stable, who are alike. One that cannot be flushed is dropped, and
+// whole is false: the next flush of it that ends well tells nothing of what it lost with this one.
+// An error says that it could not be dropped. The caller holds the gate alone.
+func (m *Mirror) flushBoth() (whole bool, err error) {
 	var both sync.WaitGroup
+	var failed [2]error
 	for i, d := range m.disks {
 		both.Go(func() { failed[i] = d.flush() })
 	}
 	both.Wait()
-	return failed
+	l, o := m.leader, m.other()
+	failed[l] = cmp.Or(m.undropped, failed[l])
+	switch {
+	case failed[l] == nil && failed[o] == nil:
+		return true, nil
+	case failed[o] == nil:
+		return false, m.dropLeader(failed[l])
+	case failed[l] != nil:
+		err = errors.Join(failed[:]...) // nobody is dropped
+	default:
+		err = m.drop(o, failed[o])
+	}
+	if err != nil {
+		m.forsake()
+	}
+	return false, err
+}
+
+// forsake has the other member, for which nothing is held, get all again that it may have lost with
+// a flush that has failed. The caller holds the gate alone.
+func (m *Mirror) forsake() {
+	m.mode = behind
+	m.stale.Lock()
+	m.stale.join(&m.map_.note.differ)
+	m.stale.Unlock()
+	m.look()
+	m.poke()
 }
 
 // deliverers is how many writes of what is held are under way.
@@ -194,9 +219,11 @@ func (m *Mirror) settle() error {
 			return errors.Join(m.drop(m.other(), err), m.disks[m.leader].flush())
 		}
 	}
-	failed := m.flushBoth()
-	if err := cmp.Or(failed[0], failed[1]); err != nil || m.mode == behind || !m.whole() {
-		return err // the map says what may differ
+	if m.mode == behind || !m.whole() { // the map says what may differ
+		return errors.Join(m.disks[m.leader].flush(), m.disks[m.other()].flush())
+	}
+	if whole, err := m.flushBoth(); !whole {
+		return err
 	}
 	next := m.map_.note
 	next.differ = regions{}

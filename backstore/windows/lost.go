@@ -32,6 +32,7 @@ func (m *Mirror) dropLeader(why error) error {
 	next.leader, next.lost[from] = m.other(), true
 	next.differ.join(&m.recent)
 	if err := m.save(&next); err != nil {
+		m.undropped = why
 		return errors.Join(why, err)
 	}
 	m.leader = next.leader
@@ -41,7 +42,7 @@ func (m *Mirror) dropLeader(why error) error {
 
 // dropped tells of it.
 func (m *Mirror) dropped(i int, why error) {
-	m.mode = alone
+	m.mode, m.undropped = alone, nil
 	m.unread.Store(nil)
 	m.look() // before what is held goes: see direct
 	m.forget()
@@ -85,11 +86,11 @@ func (m *Mirror) takeOver(leader int, why error) error {
 		return why // the other one lacks something
 	}
 	o := m.other()
-	err := m.deliver()
-	if err == nil {
-		err = m.disks[o].flush()
+	if err := m.deliver(); err != nil {
+		return errors.Join(why, err)
 	}
-	if err != nil {
+	if err := m.disks[o].flush(); err != nil {
+		m.forsake()
 		return errors.Join(why, err)
 	}
 	return m.dropLeader(why)
@@ -168,6 +169,7 @@ func (m *Mirror) rejoinLeader(ctx context.Context) (member string, err error) {
 	m.stale.Lock()
 	m.stale.join(&m.map_.note.differ)
 	m.stale.Unlock()
+	m.undropped = nil
 	m.unread.Store(nil)
 	m.again.Store(true)
 	m.poke()
@@ -193,6 +195,8 @@ func (m *Mirror) reopened(i int) (backstore.Store, error) {
 		err = fmt.Errorf("found blocks of %d bytes, expected at most %d: restart the server with it", found.BlockSize, mine.BlockSize)
 	case mine.Discard && !(found.Discard && found.DiscardZeroes):
 		err = errors.New("it cannot release ranges as the other one does: restart the server with it")
+	case found.VolatileCache && !mine.VolatileCache:
+		err = errors.New("it has a volatile write cache, and initiators were told that there is none: restart the server with it")
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

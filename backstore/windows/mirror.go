@@ -67,6 +67,8 @@ type Mirror struct {
 	mode   mode
 	shift  int     // logarithm of a region's size in bytes
 	recent regions // written since the roles were exchanged last
+	// undropped is why the leader was to be dropped, which the map could not note.
+	undropped error
 
 	stale struct { // regions that the other member lacks: reads and writes go to the leader
 		sync.Mutex

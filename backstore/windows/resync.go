@@ -1,7 +1,6 @@
 package windows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -233,14 +232,7 @@ func (m *Mirror) caughtUp() bool {
 	if m.mode != behind || !m.whole() {
 		return true
 	}
-	failed := m.flushBoth()
-	if why := cmp.Or(failed[m.other()], failed[m.leader]); why != nil {
-		err := why // if both have failed nobody is dropped
-		if failed[m.leader] == nil {
-			err = m.drop(m.other(), why)
-		} else if failed[m.other()] == nil {
-			err = m.dropLeader(why)
-		}
+	if whole, err := m.flushBoth(); !whole {
 		if err != nil {
 			m.log.Error("a mirror's member has failed and could not be dropped", "err", err)
 		}

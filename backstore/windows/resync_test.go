@@ -9,6 +9,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/backstore/memstore"
 	"lunar/internal/eventually"
 )
 
@@ -114,5 +115,39 @@ func TestPatience(t *testing.T) {
 	}
 	if p.tell(true, at); !p.due(at) {
 		t.Error("it waits after it was of use")
+	}
+}
+
+// steady is a disk without a volatile cache.
+type steady struct{ *memstore.Store }
+
+// Info implements backstore.Store.
+func (s steady) Info() backstore.Info {
+	info := s.Store.Info()
+	info.VolatileCache = false
+	return info
+}
+
+// TestMemberWithACache: a member whose writes a power cut may take does not come to one that has told
+// initiators that none does: they would never flush.
+func TestMemberWithACache(t *testing.T) {
+	chart := mem(t, MapSize)
+	c := mirrorOf(steady{mem(t, crashSize)}, mem(t, crashSize), chart)
+	m := openMirror(t, c)
+	whole(t, m)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := c.Members[1].Open
+	c.Members[1].Open = never
+	m = openMirror(t, c)
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m.config.Members[1].Open = b
+	if _, err := m.Rejoin(t.Context()); err == nil {
+		t.Error("initiators do not know that they have to flush")
 	}
 }
