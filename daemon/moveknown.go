@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ func (a *applier) knownPath(volume string) string { return filepath.Join(a.dir, 
 // nothing is noted any more, because nobody wants it.
 func (a *applier) knownOf(r *reading, incremental bool) (*bulk.Known, error) {
 	volume, s := r.origin.Name, &a.moves
+	ctx, cancel := context.WithTimeout(r.ctx, heldMost)
+	defer cancel()
 	s.mu.Lock()
 	k := s.known[volume]
 	s.mu.Unlock()
@@ -27,7 +30,7 @@ func (a *applier) knownOf(r *reading, incremental bool) (*bulk.Known, error) {
 		return k, nil
 	}
 	if k != nil {
-		if err := r.slot.Untrack(r.ctx, k.Changes); err != nil {
+		if err := r.slot.Untrack(ctx, k.Changes); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +44,7 @@ func (a *applier) knownOf(r *reading, incremental bool) (*bulk.Known, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.slot.Track(r.ctx, k.Changes); err != nil {
+	if err := r.slot.Track(ctx, k.Changes); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
 	s.keep(volume, k)

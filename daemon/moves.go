@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"lunar/backstore"
 	"lunar/control"
@@ -227,12 +228,18 @@ func (a *applier) readWhole(by server.Asker, volume string, p purpose) (r *readi
 	return r, nil
 }
 
+// heldMost is how long commands are held at most until those that are under way have ended, so that
+// changes are noted from then on, or no more.
+const heldMost = 5 * time.Second
+
 // begin has changes noted, and opens the volume beside the initiators. What is known need not
 // be read; nil: nothing is.
 func (r *reading) begin(known *bulk.Known) (err error) {
 	if known == nil {
 		changes := backstore.NewChanges(r.origin.Size, bulk.BlockSize)
-		if err := r.slot.Track(r.ctx, changes); err != nil {
+		ctx, cancel := context.WithTimeout(r.ctx, heldMost)
+		defer cancel()
+		if err := r.slot.Track(ctx, changes); err != nil {
 			return err
 		}
 		r.changes, r.origin.Changed = changes, changes.Take
@@ -265,7 +272,11 @@ func (r *reading) close(a *applier, failed error) error {
 	}
 	err := failed
 	if r.changes != nil {
-		err = errors.Join(err, r.slot.Untrack(context.Background(), r.changes))
+		ctx, cancel := context.WithTimeout(context.Background(), heldMost)
+		defer cancel()
+		if left := r.slot.Untrack(ctx, r.changes); !errors.Is(left, ctx.Err()) { // else they are noted for nobody
+			err = errors.Join(err, left)
+		}
 	}
 	a.moves.end(r.origin.Name, r.move, err)
 	return err

@@ -101,9 +101,7 @@ func Checksum(ctx context.Context, o *Origin, cores int, p *Progress) (Sum, erro
 	if len(left) > 8*fewBlocks {
 		return Sum{}, ErrBusy
 	}
-	err := o.Hold(ctx, func(ctx context.Context, v *Volume) error {
-		ctx, cancel := context.WithTimeout(ctx, holdTime)
-		defer cancel()
+	err := held(ctx, o, func(ctx context.Context, v *Volume) error {
 		return errors.Join(some(v, merged(left, o.Changed()), ctx.Done()), ctx.Err())
 	})
 	return zero.checksum(sums), err

@@ -37,9 +37,10 @@ func (s *sending) hear(m *rftp.Message) error {
 			to = s.whole
 		}
 		select {
-		case to <- *m:
-		case <-s.broken:
+		case <-to: // an answer that nobody has waited for
+		default:
 		}
+		to <- *m // nobody else sends
 	case rftp.Failed:
 		return fmt.Errorf("the receiver has ended it: %s", m.Text)
 	default:
@@ -80,6 +81,10 @@ func (s *sending) settle(ctx context.Context, v *Volume) error {
 		s.mu.Unlock()
 		if len(redo) > 0 {
 			if err := s.pass(ctx, "sent again, because it was damaged", redo, v); err != nil {
+				s.mu.Lock()
+				s.redo = append(s.redo, redo...)
+				s.answered -= uint64(len(redo))
+				s.mu.Unlock()
 				return err
 			}
 		}

@@ -23,7 +23,8 @@ type Origin struct {
 	// Changed returns the blocks that were altered since it was called last; nil: nobody
 	// writes.
 	Changed func() []int64
-	// Hold calls last while nobody can write, with the volume to read then.
+	// Hold calls last while nobody can write, with the volume to read then. It holds commands no
+	// longer than its context lasts, and last no longer than its own.
 	Hold func(ctx context.Context, last func(context.Context, *Volume) error) error
 }
 
@@ -111,10 +112,9 @@ func Send(ctx context.Context, link SourceLink, o *Origin, x Options) (Sent, err
 	go s.listen()
 	if err := s.all(ctx); err != nil {
 		s.tell(err)
-		if failed := s.failure(); failed != nil {
-			err = failed
-		}
-		return s.result(), err
+		s.fail(err)
+		_ = s.rest() // which has failed with that, or before
+		return s.result(), s.failure()
 	}
 	return s.result(), nil
 }
@@ -169,9 +169,7 @@ func (s *sending) converge(ctx context.Context) error {
 		return fmt.Errorf("%w: %d blocks were altered in the last pass", ErrBusy, len(left))
 	}
 	for range holds {
-		err := s.origin.Hold(ctx, func(ctx context.Context, v *Volume) error {
-			ctx, cancel := context.WithTimeout(ctx, holdTime)
-			defer cancel()
+		err := held(ctx, s.origin, func(ctx context.Context, v *Volume) error {
 			left = merged(left, s.origin.Changed())
 			s.altered.Add(int64(len(left)))
 			if err := s.pass(ctx, "the last of it is sent while commands are held", left, v); err != nil {
@@ -182,8 +180,19 @@ func (s *sending) converge(ctx context.Context) error {
 		if err == nil || s.failure() != nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
+		if err := s.rest(); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("%w: the last of it takes longer than %v", ErrBusy, holdTime)
+}
+
+// held calls last while commands are held. They are for holdTime, with the wait for those that
+// are under way.
+func held(ctx context.Context, o *Origin, last func(context.Context, *Volume) error) error {
+	ctx, cancel := context.WithTimeout(ctx, holdTime)
+	defer cancel()
+	return o.Hold(ctx, last)
 }
 
 // merged are the numbers of both.

@@ -44,6 +44,7 @@ type sending struct {
 	damaged                    chan struct{}     // something is to be sent again
 	whole                      chan rftp.Message // it has looked at everything
 	broken                     chan struct{}     // closed by the first failure
+	left                       <-chan error      // how a pass ends that was ended early, of who sends; nil: none is left
 
 	mu       sync.Mutex
 	source   *rftp.Source
@@ -60,7 +61,7 @@ func greet(link SourceLink, o *Origin, x Options) (*sending, error) {
 	s := &sending{
 		link: link, origin: o, options: x, progress: x.Progress, zero: zeroesOf(o.Size),
 		theirs: make([]Sum, Blocks(o.Size)), known: o.Known, sums: make([]Sum, Blocks(o.Size)),
-		settled: make(chan rftp.Message), damaged: make(chan struct{}, 1), whole: make(chan rftp.Message), broken: make(chan struct{}),
+		settled: make(chan rftp.Message, 1), damaged: make(chan struct{}, 1), whole: make(chan rftp.Message, 1), broken: make(chan struct{}),
 		source: rftp.NewSource(link.Ordered()), under: map[*pipeline.Block]func(bool, error){}, at: map[uint64]int64{}, asked: map[int64]int{},
 	}
 	if s.progress == nil {
@@ -149,21 +150,51 @@ func (s *sending) expect(answer rftp.Type) (rftp.Message, error) {
 	return m, nil
 }
 
-// pass sends blocks, as far as the receiver has others there. When it returns nothing of
-// them is under way here. The end of ctx ends it early, with the session intact.
+// pass sends blocks, as far as the receiver has others there. When it returns nothing reads
+// them any more. The end of ctx ends it early, with the session intact: what was read by then
+// may be on its way as long as the receiver takes for it, and rest waits for that.
 func (s *sending) pass(ctx context.Context, what string, blocks []int64, v *Volume) error {
 	s.progress.begin(what, int64(len(blocks)))
+	var reading sync.RWMutex
+	over := false // under reading
 	run := pipeline.Start(pipeline.Config{
 		Cores: max(s.options.Cores, 1), Nice: true, Out: s.out,
 		Stages: []pipeline.Stage{
-			{StageConfig: pipeline.StageConfig{Name: "load", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: func(b *pipeline.Block) (bool, error) { return s.load(v, b) }},
+			{StageConfig: pipeline.StageConfig{Name: "load", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: func(b *pipeline.Block) (bool, error) {
+				reading.RLock()
+				defer reading.RUnlock()
+				if over {
+					return false, b.Do(pipeline.Source, pipeline.Release)
+				}
+				return s.load(v, b)
+			}},
 			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: s.digest},
 			{StageConfig: pipeline.StageConfig{Name: "cipher", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: s.cipher},
 			{StageConfig: pipeline.StageConfig{Name: "network", Kind: pipeline.Hybrid, Bound: queueBound, Threads: poolBlocks}, Begin: s.write},
 		},
 	})
 	err := s.feed(ctx, run, blocks)
-	return errors.Join(err, run.Wait())
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	select {
+	case failed := <-ended:
+		return errors.Join(err, failed)
+	case <-ctx.Done():
+		s.left = ended
+		reading.Lock()
+		defer reading.Unlock()
+		over = true
+		return ctx.Err()
+	}
+}
+
+// rest waits for what a pass that was ended early has left on its way.
+func (s *sending) rest() (err error) {
+	if s.left != nil {
+		err = <-s.left
+		s.left = nil
+	}
+	return err
 }
 
 // feed puts blocks into the line, not faster than they may be read.
