@@ -108,27 +108,29 @@ func (s *serverState) headroom(capacity int64) int64 {
 	return capacity >> max(2, 7-s.throttledIntervals)
 }
 
-// clientState is what the coordinator knows of an entity on one server, which has it.
+// clientState is what the coordinator knows of an entity on one server, which has it. Over nodes there
+// are very many, and most of the time goes to reaching them: what every interval looks at for all of
+// an entity's, or of a server's, comes first and is a cache line.
 type clientState struct {
 	member     *member
 	server     *serverState
 	number     int64 // of the gate's client: another one starts its counts anew
 	queued     int64
 	offered    int64  // tokens in this interval
-	served     int64  // tokens in this period
 	reserved   int64  // tokens granted
 	share      int32  // of the limits, millionths
 	heardOf    uint32 // the server's report that has named it last
-	heardIn    uint32 // the server's interval of that
 	root       bool   // no entity around it has a reservation
 	fresh      bool   // no grant has named it
 	backlogged bool   // in all reports of the interval
 	waited     bool   // backlogged in the interval before
-	waits      int    // reports in a row in which something waited all the time
-	ebbs       int    // reports in a row in which nothing came, but for those in which nothing was served either
 	ebbing     bool   // a node says that nothing comes any more
+	waits      uint8  // reports in a row in which something waited all the time; settled: as many or more
+	ebbs       uint8  // likewise, in which nothing came, but for those in which nothing was served either
+	heardIn    uint32 // the server's interval of the newest report
+	served     int64  // tokens in this period
+	period     int64  // tokens served in the last period
 	last       clientTotals
-	period     int64 // tokens served in the last period
 }
 
 // collect takes an entity's report, and returns what has come since the one before.
@@ -167,14 +169,14 @@ const settled = 2
 
 // trend notes whether demand has come to stay or goes away.
 func (p *clientState) trend(e *EntityReport, since clientTotals) {
-	if p.waits++; !e.Backlogged {
+	if p.waits = min(p.waits+1, settled); !e.Backlogged {
 		p.waits = 0
 	}
 	switch {
 	case since.offered > 0:
 		p.ebbs = 0
 	case since.served > 0 || e.Queued == 0:
-		p.ebbs++
+		p.ebbs = min(p.ebbs+1, settled)
 	}
 }
 

@@ -19,7 +19,9 @@ type crowd struct {
 	bytes   int
 }
 
-func newCrowd(on int) *crowd {
+// newCrowd has every third initiator want more than it has on all its nodes, or on every other one of
+// them: then what it has there has to move.
+func newCrowd(on int, uneven bool) *crowd {
 	const many, initiators = 16, 10_000
 	b := &crowd{rng: rand.New(rand.NewPCG(1, 2)), c: NewController(Config{Term: 1, Profiles: map[string]int64{pool: 2e6}})}
 	for i := range many {
@@ -28,10 +30,11 @@ func newCrowd(on int) *crowd {
 	}
 	for i := range initiators {
 		for k := range on {
-			s := &b.reports[(i+k*many/on)%many].Servers[0]
+			node := (i + k*many/on) % many
+			s := &b.reports[node].Servers[0]
 			s.Entities = append(s.Entities, scheduler.EntityReport{
 				Entity: fmt.Sprintf("initiator iqn.1994-05.com.redhat:host-%05d.example", i), Number: int64(i + 2), Level: scheduler.InitiatorLevel, Root: true,
-				Reservation: 100, Limit: 300, Backlogged: i%3 == 0,
+				Reservation: 100, Limit: 300, Backlogged: i%3 == 0 && (!uneven || node%2 == 0),
 			})
 		}
 	}
@@ -88,12 +91,15 @@ func (b *crowd) deal(tb testing.TB, reports [][]byte, grant []byte) []byte {
 }
 
 // BenchmarkInterval is one interval of 16 nodes with 10,000 initiators, of which each is on 1, 2
-// or all nodes: what the controller does from the reports to the grants, and how many bytes a
+// or all nodes, and of all nodes also where the demand is uneven: what the controller does from the reports to the grants, and how many bytes a
 // second all messages are.
 func BenchmarkInterval(b *testing.B) {
-	for _, on := range []int{1, 2, 16} {
-		b.Run(fmt.Sprintf("on=%d", on), func(b *testing.B) {
-			c := newCrowd(on)
+	for _, d := range []struct {
+		on     int
+		uneven bool
+	}{{1, false}, {2, false}, {16, false}, {16, true}} {
+		b.Run(fmt.Sprintf("on=%d/uneven=%t", d.on, d.uneven), func(b *testing.B) {
+			c := newCrowd(d.on, d.uneven)
 			var grant []byte
 			reports := make([][]byte, len(c.living))
 			step := func() {
@@ -122,7 +128,7 @@ func BenchmarkInterval(b *testing.B) {
 
 // BenchmarkAnswer is a node's report of 10,000 initiators.
 func BenchmarkAnswer(b *testing.B) {
-	c := newCrowd(16)
+	c := newCrowd(16, false)
 	for range b.N {
 		b.StopTimer()
 		c.interval()

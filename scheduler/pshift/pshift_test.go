@@ -106,3 +106,17 @@ func TestEstimates(t *testing.T) {
 		t.Errorf("found capacity %d, expected 2700", got)
 	}
 }
+
+// TestNowhereToMove: the movement map, which costs most, is not made when no server has room.
+func TestNowhereToMove(t *testing.T) {
+	p := instance([]int64{50, 125}, [][]int64{{150, 50}, {50, 100}}, nil)
+	p.Allocate([]int64{100, 150})
+	p.Shift(Options{})
+	wantTokens(t, p, []int64{75, 25}, []int64{50, 100})
+	if p.moves != nil {
+		t.Error("found a map, expected none: no server has room")
+	}
+	if p.Capacity[1]++; !p.movable() {
+		t.Error("found nothing to move, expected that there is room for one")
+	}
+}

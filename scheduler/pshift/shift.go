@@ -16,7 +16,7 @@ type Options struct {
 // without TopM no other such allocation has a larger Effective.
 func (p *Instance) Shift(options Options) {
 	p.count()
-	if p.WeakExcess() == 0 {
+	if !p.movable() {
 		return
 	}
 	s := &shifter{movement: newMovement(p, options), from: make([]int, p.Servers), queue: make([]int, 0, p.Servers)}
@@ -25,6 +25,16 @@ func (p *Instance) Shift(options Options) {
 			return
 		}
 	}
+}
+
+// movable reports whether a server has tokens above its capacity and another one has room: else the
+// movement map, which costs more than all else, would be made for nothing.
+func (p *Instance) movable() bool {
+	over, room := false, false
+	for j, total := range p.totals {
+		over, room = over || total > p.Capacity[j], room || total < p.Capacity[j]
+	}
+	return over && room
 }
 
 // shifter is the state of one Shift.
