@@ -248,6 +248,27 @@ func (c *churn) drain() {
 	c.t.Fatal("found commands that are never served")
 }
 
+// leave closes all sessions. Nothing is kept of them once nothing is owed any more.
+func (c *churn) leave() {
+	for thread := range c.gates {
+		for len(c.queues[thread]) > 0 {
+			c.shut(thread)
+		}
+	}
+	for range 200 {
+		c.pass(100 * ms)
+	}
+	for _, g := range c.gates {
+		servers := slices.DeleteFunc(slices.Clone(g.servers), func(s *server) bool { return s == nil })
+		if len(g.byKey)+len(g.entities)+len(servers)+g.flows.list.Len() > 0 {
+			c.t.Errorf("found %d entities, %d servers and %d queues, expected none", len(g.entities), len(servers), g.flows.list.Len())
+		}
+	}
+	if k := c.coord; len(k.members)+len(k.byKey)+len(k.servers) > 0 || len(k.devices) > len(c.devices) {
+		c.t.Errorf("found %d members, %d servers and %d devices", len(k.members), len(k.servers), len(k.devices))
+	}
+}
+
 // TestChurn: whatever changes, every command is let pass once or cancelled,
 // none without a token that its mode asks for, and none waits for ever. The
 // same seed gives the same decisions.
@@ -267,6 +288,7 @@ func TestChurn(t *testing.T) {
 					c.step()
 				}
 				c.drain()
+				c.leave()
 				if c.done != c.offered {
 					t.Errorf("mode %d, seed %d: found %d of %d commands done", mode, seed, c.done, c.offered)
 				}

@@ -145,27 +145,38 @@ func (o *Observer) see(e cluster.Event, now time.Time) error {
 		item = cluster.Item{}
 	}
 	if volume, ok := o.keys.OwnerOf(e.Key); ok {
-		o.told[volume] = o.told[volume].owned(item)
+		o.learn(volume, o.told[volume].owned(item))
 	} else if volume, ok := o.keys.MoveOf(e.Key); ok {
 		t := o.told[volume]
 		t.move = item
-		o.told[volume] = t
+		o.learn(volume, t)
 	} else if volume, ok := o.keys.HeaderOf(e.Key); ok {
 		t := o.told[volume]
 		t.header = item
-		o.told[volume] = t
+		o.learn(volume, t)
 	} else if name, ok := o.keys.NodeOf(e.Key); ok {
 		return o.lives(name, item, now)
 	} else if name, ok := o.keys.PulseOf(e.Key); ok {
-		o.pulses[name] = string(item.Value)
+		if o.pulses[name] = string(item.Value); e.Deleted {
+			delete(o.pulses, name)
+		}
 		o.hear(name, now)
 	} else if name, ok := o.keys.DrainOf(e.Key); ok {
-		o.drains[name] = !e.Deleted
+		if o.drains[name] = true; e.Deleted {
+			delete(o.drains, name)
+		}
 		o.hear(name, now)
 	} else if e.Key == o.keys.Forgotten() {
 		return o.forgot(item)
 	}
 	return nil
+}
+
+// learn notes what is known of a volume, and nothing of one of which the state has nothing.
+func (o *Observer) learn(volume string, t told) {
+	if o.told[volume] = t; t.owner.Modified == 0 && t.move.Modified == 0 && t.header.Modified == 0 {
+		delete(o.told, volume)
+	}
 }
 
 // forgot notes what is known of records that were removed.

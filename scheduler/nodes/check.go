@@ -13,6 +13,7 @@ const (
 	mostCount = 1 << 48 // tokens
 	mostRate  = 1 << 40 // tokens/s
 	mostNodes = 1 << 12
+	salts     = 1 << 22 // after so many nodes that came, numbers are those of the first one again
 )
 
 // within refuses what is less than 0 or more than most.

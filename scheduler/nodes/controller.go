@@ -22,9 +22,10 @@ type Controller struct {
 	coord   *scheduler.Coordinator
 	peers   map[string]*peer
 	slots   []string // names of nodes; empty: free
-	devices map[string]*scheduler.Device
-	entered int64 // nodes that have come
+	devices map[string]*known
+	entered int64 // the last salt that a node has got
 	nodes   int64 // of the last Deal
+	now     int64 // when that was
 	silences
 	read Report
 }
@@ -39,6 +40,12 @@ type peer struct {
 	grant Grant
 }
 
+// known is a device that nodes use.
+type known struct {
+	*scheduler.Device
+	used int64 // when a period began in which a node had told of it
+}
+
 // ofNode tells devices of one node from those of all by their names.
 func ofNode(node, device string) string { return node + "\x00" + device }
 
@@ -46,7 +53,7 @@ func ofNode(node, device string) string { return node + "\x00" + device }
 func NewController(c Config) *Controller {
 	foreign := func(device string) bool { return slices.Contains([]byte(device), 0) }
 	return &Controller{
-		config: c, peers: map[string]*peer{}, devices: map[string]*scheduler.Device{},
+		config: c, peers: map[string]*peer{}, devices: map[string]*known{},
 		coord: scheduler.NewCoordinator(scheduler.CoordinatorConfig{
 			Period: period, Intervals: intervals, Even: 16, Foreign: foreign,
 			Monitor: haechi.MonitorConfig{Estimator: c.Estimator}, Profiles: c.Profiles,
@@ -94,7 +101,7 @@ func (c *Controller) enter(node string) *peer {
 		c.slots = append(c.slots, "")
 		c.coord.Grow(len(c.slots))
 	}
-	c.entered++
+	c.entered = c.entered%salts + 1
 	p := &peer{slot: slot, mirror: mirror{salt: c.entered * numbers, device: func(name string, shared bool) *scheduler.Device { return c.device(node, name, shared) }}}
 	p.report.Thread = slot
 	c.slots[slot], c.peers[node] = node, p
@@ -106,9 +113,24 @@ func (c *Controller) device(node, name string, shared bool) *scheduler.Device {
 		name = ofNode(node, name)
 	}
 	if c.devices[name] == nil {
-		c.devices[name] = &scheduler.Device{Name: name}
+		c.devices[name] = &known{Device: &scheduler.Device{Name: name}, used: c.now}
 	}
-	return c.devices[name]
+	return c.devices[name].Device
+}
+
+// forget drops devices of which no node has told for long.
+func (c *Controller) forget() {
+	for _, p := range c.peers {
+		for i := range p.report.Servers {
+			c.devices[p.report.Servers[i].Device.Name].used = c.now
+		}
+	}
+	for name, d := range c.devices {
+		if c.now-d.used > forgotten {
+			c.coord.Forget(d.Device)
+			delete(c.devices, name)
+		}
+	}
 }
 
 // Awaits reports whether a node has not answered yet that does so mostly: what is dealt a little
@@ -142,7 +164,7 @@ func (c *Controller) Deal(now int64, living []string) {
 		delete(c.peers, node)
 		c.slots[p.slot] = ""
 	}
-	c.nodes = int64(max(1, len(living)))
+	c.nodes, c.now = int64(max(1, len(living))), now
 	heard := func(node string) bool { return c.peers[node] != nil }
 	if c.listen(now, living, heard) {
 		for _, p := range c.peers {
@@ -151,6 +173,9 @@ func (c *Controller) Deal(now int64, living []string) {
 	}
 	c.coord.Elsewhere(c.elsewhere(now, c.nodes))
 	c.coord.Redistribute(now, nil)
+	if c.coord.AtPeriod() {
+		c.forget()
+	}
 }
 
 // reporting are the nodes that report.

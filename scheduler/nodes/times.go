@@ -12,4 +12,7 @@ const (
 	// Holds is for how long a node goes on with a grant, ns, since it made the report that the grant
 	// follows: while a controller is replaced, and while the node is away for a moment.
 	Holds = 15 * Interval
+	// forgotten is after how long a device is forgotten, ns, that no node uses: what it can do would
+	// have to be learnt again.
+	forgotten = 600 * period
 )
