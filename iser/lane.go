@@ -34,7 +34,7 @@ func (l *lane) wait(now int64) int64 {
 	l.used = true
 	if !l.joined {
 		l.joined = true
-		l.link.Join(&l.member)
+		l.link.Join(&l.member, now)
 	}
 	l.update(now)
 	wait := l.pacer.Wait(now)

@@ -4,6 +4,6 @@
 // both kinds share a device that carries both. What comes in through a device is another
 // bottleneck than what goes out.
 //
-// Links may be used by all event threads: their locks are held for a few additions, once per
-// round trip of a connection.
+// Links may be used by all event threads: their locks are held for a few additions, a few
+// times per round trip of a connection.
 package bottleneck

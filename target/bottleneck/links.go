@@ -46,6 +46,9 @@ type Link struct {
 	members map[*Member]struct{}
 	due     int64 // when the estimate is corrected next
 
+	delayed int // members that are
+	drain   qtcp.Drain
+
 	level    qrdma.Level
 	levelDue int64 // when it is set next
 	demands  []qrdma.Demand
@@ -54,9 +57,13 @@ type Link struct {
 // Member is what a governed connection tells of itself.
 type Member struct {
 	Class    qtcp.Class
+	Delayed  bool         // it sees congestion by what round trips take, and holds back with the others that do
+	Trip     atomic.Int64 // such a round trip, ns
 	Measured atomic.Int64 // bytes per second
 	Slow     atomic.Bool  // it is in slow start
 	Late     atomic.Bool  // its operations end late (package qrdma)
+
+	held int64 // when it held back last; the link's
 }
 
 // classes are QTCP's. Urgent has none.
@@ -139,12 +146,18 @@ func (k *Link) setRate(rate float64) {
 // Name is the device's.
 func (k *Link) Name() string { return k.name }
 
-// Join counts a connection that has something to send.
-func (k *Link) Join(m *Member) {
+// Join counts a connection that has something to send from now on, in ns.
+func (k *Link) Join(m *Member, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.members[m] = struct{}{}
 	k.device.Join(m.Class)
+	if !m.Delayed {
+		return
+	}
+	if k.delayed++; !qtcp.Met(m.held, now) {
+		k.drain.Came(now)
+	}
 }
 
 // Leave ends what Join began.
@@ -153,6 +166,9 @@ func (k *Link) Leave(m *Member) {
 	defer k.mu.Unlock()
 	delete(k.members, m)
 	k.device.Leave(m.Class)
+	if m.Delayed {
+		k.delayed--
+	}
 }
 
 // Members is how many connections have something to send.
@@ -204,6 +220,23 @@ func (k *Link) Capacity() float64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.level.Capacity()
+}
+
+// Holds reports whether members that see congestion by round trips have to hold back at now, in
+// ns. One alone does not: the queue is its own.
+func (k *Link) Holds(now int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.delayed > 1 && k.drain.Due(now) {
+		longest := int64(0)
+		for m := range k.members {
+			if m.Delayed {
+				m.held, longest = now, max(longest, m.Trip.Load())
+			}
+		}
+		k.drain.Begin(now, longest)
+	}
+	return k.drain.Holding(now)
 }
 
 // Estimate is what the bottleneck is taken to carry, in bytes per second.

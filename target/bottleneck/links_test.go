@@ -22,7 +22,7 @@ func TestLinks(t *testing.T) {
 	var members [3]Member
 	for i := range members {
 		members[i].Class = qtcp.Class(i)
-		k.Join(&members[i])
+		k.Join(&members[i], 0)
 	}
 	for i, want := range []float64{300, 200, 100} {
 		if got := k.Target(qtcp.Class(i)); math.Abs(got-want) > 1e-9 {
@@ -45,8 +45,8 @@ func TestLinkFollowsItsMembers(t *testing.T) {
 	var all Links
 	k := all.Of(netip.MustParseAddr("127.0.0.1"), "", Out, &scheduler.Network{Links: map[string]int64{"lo": 1000}})
 	a, b := Member{Class: qtcp.High}, Member{Class: qtcp.Low}
-	k.Join(&a)
-	k.Join(&b)
+	k.Join(&a, 0)
+	k.Join(&b, 0)
 	a.Measured.Store(500)
 	b.Measured.Store(200)
 	for _, step := range []struct {
@@ -59,5 +59,41 @@ func TestLinkFollowsItsMembers(t *testing.T) {
 		if got := k.Estimate(); math.Abs(got-step.want) > 1e-9 {
 			t.Errorf("at %d the estimate is %g, expected %g", step.now, got, step.want)
 		}
+	}
+}
+
+// TestLinkHoldsBack: those that see congestion by round trips hold back once another one has come,
+// for three of the longest and a while; one that was there lately changes nothing when it comes
+// again, and neither do others.
+func TestLinkHoldsBack(t *testing.T) {
+	const s, ms = int64(1_000_000_000), int64(1_000_000)
+	var all Links
+	k := all.Of(netip.MustParseAddr("127.0.0.1"), "", Out, &scheduler.Network{})
+	a, b, marked := Member{Delayed: true}, Member{Delayed: true}, Member{}
+	a.Trip.Store(10 * ms)
+	b.Trip.Store(20 * ms)
+	k.Join(&a, s)
+	k.Join(&marked, s)
+	if k.Holds(100 * s) {
+		t.Error("one alone holds back")
+	}
+	k.Join(&b, 100*s)
+	if !k.Holds(100*s) || !k.Holds(100*s+69*ms) || k.Holds(100*s+70*ms) {
+		t.Error("two do not hold back for three round trips of 20 ms and 10 ms")
+	}
+	k.Leave(&b)
+	k.Join(&b, 110*s)
+	if k.Holds(111 * s) {
+		t.Error("they hold back for one that met an empty queue 10 s before")
+	}
+	k.Leave(&marked)
+	k.Join(&marked, 112*s)
+	if k.Holds(113 * s) {
+		t.Error("they hold back for one that sees marks")
+	}
+	k.Leave(&a)
+	k.Leave(&b)
+	if k.Holds(300 * s) {
+		t.Error("nobody is there who would hold back")
 	}
 }

@@ -33,6 +33,7 @@ type governor struct {
 	began  int64       // of the round trip
 	first  round       // what the kernel had counted then
 	bound  bool        // the window held something back in this round trip
+	holds  bool        // the link's members hold back
 	entry  *shareEntry // of the kernel, which holds the window; nil: the governor does
 	before string      // the congestion control that it took the place of
 	joined bool        // it counts in the link's flows
@@ -95,6 +96,7 @@ func newGovernor(m *mover, c target.NetworkClass) *governor {
 		}
 	}
 	g.ask()
+	g.member.Delayed = !g.marks()
 	return g
 }
 
@@ -144,6 +146,9 @@ func (g *governor) room() int {
 
 // window is how many bytes may be under way.
 func (g *governor) window() int {
+	if g.holds {
+		return g.least()
+	}
 	return max(g.least(), int(g.flow.Window()*float64(g.packet)))
 }
 
@@ -174,9 +179,10 @@ func (g *governor) wake() {
 	g.idle, g.still = false, 0
 	if !g.joined {
 		g.joined = true
-		g.link.Join(&g.member)
+		g.link.Join(&g.member, g.mover.loop.Now())
 	}
 	g.ask()
+	g.hold()
 	g.begin()
 	g.mover.loop.Arm(&g.timer, g.pause())
 }
@@ -190,6 +196,7 @@ func (g *governor) begin() {
 func (g *governor) ask() {
 	g.sight.ask(g.mover.fd)
 	g.total = g.mover.tx.total
+	g.member.Trip.Store(g.rtt)
 }
 
 // look is the timer.
@@ -205,7 +212,10 @@ func (g *governor) look() {
 		return
 	}
 	g.ask()
-	if m.loop.Now()-g.began >= g.rtt {
+	switch {
+	case g.hold():
+		g.begin()
+	case m.loop.Now()-g.began >= g.rtt:
 		g.round()
 		g.begin()
 	}
@@ -216,6 +226,24 @@ func (g *governor) look() {
 		return
 	}
 	m.loop.Arm(&g.timer, g.pause())
+}
+
+// hold follows the link, whose members without marks hold back at the same time. It reports
+// whether this one does, or did at the last look: such a round trip tells nothing.
+func (g *governor) hold() bool {
+	if !g.member.Delayed {
+		return false
+	}
+	held := g.holds
+	g.holds = g.link.Holds(g.mover.loop.Now())
+	if g.entry != nil && g.holds != held {
+		g.entry.share.Hold = 0
+		if g.holds {
+			g.entry.share.Hold = 1
+		}
+		g.entry.put(g.mover.fd)
+	}
+	return held || g.holds
 }
 
 // release lets the queue go on once the window has room.

@@ -144,3 +144,27 @@ func TestGovernorDoesNotAllocate(t *testing.T) {
 		}
 	})
 }
+
+// TestGovernorHoldsBack: while the link's members hold back, the window is the least one, and
+// then what it was.
+func TestGovernorHoldsBack(t *testing.T) {
+	m, loop, _, on := governed(t)
+	other := bottleneck.Member{Delayed: true}
+	on(func() {
+		_ = m.SetClass(target.NetworkClass{Class: scheduler.Low, Network: &scheduler.Network{Governor: scheduler.ServerGovernor, Delay: 1e6}})
+		g := m.gov
+		was := g.window()
+		g.link.Join(&other, loop.Now()-1e9)
+		g.room()
+		if !g.member.Delayed || g.window() != g.least() || g.least() >= was {
+			t.Errorf("the window is %d, expected the least, %d, of one that was %d", g.window(), g.least(), was)
+		}
+	})
+	eventually.Holds(t, "the window is back", func() (back bool) {
+		on(func() {
+			m.gov.room()
+			back = m.gov.window() == firstWindow*m.gov.packet
+		})
+		return back
+	})
+}

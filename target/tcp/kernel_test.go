@@ -49,7 +49,7 @@ func TestKernelTakesItsOwnMapAlone(t *testing.T) {
 			t.Errorf("%s: opened as %d, %v, expected an error with %q", path, fd, err, want)
 		}
 	}
-	if kernelqtcp.SharesMap != (kernelqtcp.Map{Type: 24, Key: 4, Value: 24}) {
+	if kernelqtcp.SharesMap != (kernelqtcp.Map{Type: 24, Key: 4, Value: 32}) {
 		t.Errorf("found %+v, expected that of bpf/qtcp.bpf.c", kernelqtcp.SharesMap)
 	}
 }

@@ -25,7 +25,7 @@ func Experiments() []experiment.Experiment {
 			ID: "qtcp-lat", Setup: "messages of 2 MB, Poisson, 80 %, targets 5, 6, 8 ms; normal: High has 10, Medium 20 % of the traffic, stressed: a third each",
 			Paper: "stressed, misses of High: DCTCP 30-65 %, D2TCP about 35, QTCP 15-18", Check: "QTCP < D2TCP < DCTCP, QTCP at most half of DCTCP, or it differs", Run: runLatency,
 		}, {
-			ID: "qtcp-server", Setup: "three readers through 200 Mb/s, and through 10 Mb/s with 30 ms, whose server sees delay, a queue that marks all from K on, or receivers that echo a mark for a round trip; tgtd over its kernel's cubic or dctcp, or lunar_qtcp in place of that",
+			ID: "qtcp-server", Setup: "three readers through 200 Mb/s, and through 10 Mb/s with 30 ms, whose server sees delay, a queue that marks all from K on, or receivers that echo a mark for a round trip; tgtd over its kernel's cubic or dctcp, or lunar_qtcp in place of that; by delay also readers of which low begins first",
 			Paper: "3:2:1", Check: "each share ±10 %, in all at least 95 % of what the kernel's control has alone; the same with the server is docs/reports/network-classes.md", Run: runServer,
 		}, {
 			ID: "qrdma-share", Setup: "as qtcp-dtm with rates, every 50 us, R_AI 1 % of the line",

@@ -27,8 +27,9 @@ type Control interface {
 // Flow is a connection: it carries messages in order over a path, in packets.
 type Flow struct {
 	Control
-	Pace   int64 // ps between two packets: what the sender offers; 0 is no bound
-	Urgent bool  // its packets go first, and are not marked
+	Pace   int64        // ps between two packets: what the sender offers; 0 is no bound
+	Urgent bool         // its packets go first, and are not marked
+	Late   func() int64 // ps by which an acknowledgement is late; nil: none is
 
 	Delivered int64 // bytes of messages that have arrived
 	Acked     int64 // bytes on the wire that are acknowledged
@@ -155,7 +156,11 @@ func (f *Flow) packet() *Packet {
 // Arrived implements Owner.
 func (f *Flow) Arrived(now int64, p *Packet) {
 	f.Delivered += p.payload
-	p.Acknowledge(now, f.back)
+	back := f.back
+	if f.Late != nil {
+		back += f.Late()
+	}
+	p.Acknowledge(now, back)
 	if m := p.message; m != nil {
 		if m.missing -= p.payload; m.missing == 0 && m.Done != nil {
 			m.Done(now)

@@ -43,6 +43,7 @@ type governed struct {
 	flow  *Flow
 	acked int  // packets since the last look
 	lost  bool // a packet, since the last acknowledgement
+	holds bool // the group's flows hold back
 
 	trip, differs, least int64 // ps, as the kernel reckons them (RFC 6298)
 
@@ -56,13 +57,17 @@ type governed struct {
 
 // Window implements Control.
 func (g *governed) Window() float64 {
+	window := max(2, g.Flow.Window())
+	if g.holds {
+		window = 2
+	}
 	switch g.by {
 	case nobody:
 		return g.stack.window
 	case lunarQTCP:
-		return max(2, g.Flow.Window())
+		return window
 	}
-	return min(g.stack.window, max(2, g.Flow.Window())-float64(g.acked))
+	return min(g.stack.window, window-float64(g.acked))
 }
 
 // Gap implements Control.
@@ -77,6 +82,9 @@ func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
 	if g.flow == nil {
 		g.flow, g.began, g.end = f, now, f.Sent
 		g.trip, g.differs, g.least = took, took/2, took
+		if g.sense == byDelay {
+			g.group.came(g, now)
+		}
 		if g.by == tgtd {
 			g.plan(now)
 		}
@@ -101,7 +109,7 @@ func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
 	g.lost = false
 	if g.by == lunarQTCP && p.Tag > g.end {
 		g.end = f.Sent
-		g.round(now)
+		g.look(now, true)
 	}
 }
 
@@ -113,11 +121,25 @@ func (g *governed) plan(now int64) {
 // Fire implements kernel.Actor: a look.
 func (g *governed) Fire(now int64, _ int32) {
 	g.acked = 0
-	if now-g.began >= g.trip && g.delivered > 0 {
-		g.round(now)
-	}
+	g.look(now, now-g.began >= g.trip && g.delivered > 0)
 	g.flow.send()
 	g.plan(now)
+}
+
+// look ends a round trip if there is one to end. One in which the group holds back tells nothing.
+func (g *governed) look(now int64, ended bool) {
+	held := g.holds
+	g.holds = g.sense == byDelay && g.group.holds(now)
+	switch {
+	case held || g.holds:
+		g.begin(now)
+	case ended:
+		g.round(now)
+	}
+}
+
+func (g *governed) begin(now int64) {
+	g.began, g.bytes, g.delivered, g.marked = now, g.flow.Acked, 0, 0
 }
 
 func (g *governed) round(now int64) {
@@ -127,7 +149,7 @@ func (g *governed) round(now int64) {
 		quality, weight = g.Quality(g.group.Device.Target(g.class)), g.group.Device.Weight(g.class)
 	}
 	g.UpdateWeighed(g.congestion(), quality, weight)
-	g.began, g.bytes, g.delivered, g.marked = now, g.flow.Acked, 0, 0
+	g.begin(now)
 }
 
 func (g *governed) congestion() float64 {

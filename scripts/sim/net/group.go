@@ -18,6 +18,9 @@ type Group struct {
 	kernel *kernel.Kernel
 	trip   int64 // ps, of a round trip
 	flows  []measured
+
+	drain   qtcp.Drain
+	delayed []*governed
 }
 
 // NewGroup returns a group whose bottleneck has so many Gb/s, and whose round trips take
@@ -45,6 +48,26 @@ func (g *Group) Fire(now int64, _ int32) {
 	}
 	g.Device.Observe(sum, slow)
 	g.plan()
+}
+
+// came counts a flow that sees congestion by round trips.
+func (g *Group) came(f *governed, now int64) {
+	g.delayed = append(g.delayed, f)
+	g.drain.Came(now / Nanosecond)
+}
+
+// holds reports whether flows that see congestion by round trips hold back, as target/bottleneck
+// has it.
+func (g *Group) holds(now int64) bool {
+	now /= Nanosecond
+	if len(g.delayed) > 1 && g.drain.Due(now) {
+		longest := int64(0)
+		for _, f := range g.delayed {
+			longest = max(longest, f.trip/Nanosecond)
+		}
+		g.drain.Begin(now, longest)
+	}
+	return g.drain.Holding(now)
 }
 
 // stale is after how many round trips without an end of one a flow's rate is none.

@@ -14,16 +14,19 @@ type route struct {
 	trip  int64   // ps, without a queue
 	mark  int     // packets in the queue from which on all are marked
 	delay int64   // ps that queues may hold packets: what the configuration allows
+
+	apart [qtcp.Classes]int64 // ps after which readers begin
 }
 
 // The bottleneck of scripts/bench/network.sh, and one behind a long way, whose queue may hold a
 // third of what is under way.
 var (
-	near = route{0.2, 60 * Microsecond, 67, 3 * Millisecond}
-	far  = route{0.01, 30 * Millisecond, 8, 5 * Millisecond}
+	near = route{rate: 0.2, trip: 60 * Microsecond, mark: 67, delay: 3 * Millisecond}
+	far  = route{rate: 0.01, trip: 30 * Millisecond, mark: 8, delay: 5 * Millisecond}
 )
 
-// late is how much later than it should a look of the governor comes at most.
+// late is how much later than it should a look of the governor comes at most, and an
+// acknowledgement where readers do not begin together.
 const late = 200 * Microsecond
 
 // path is how the server learns of congestion, its kernel's congestion control, and who governs.
@@ -61,7 +64,10 @@ func (w route) rates(seed uint64, p path, equal bool) []float64 {
 		group.Device.Join(c)
 		group.flows = append(group.flows, g)
 		flows[c] = NewFlow(&k, g, []*Link{NewLink(&k, PerByte(10), Propagation), link}, w.trip)
-		flows[c].SendEndless(true)
+		if w.apart != [qtcp.Classes]int64{} {
+			flows[c].Late = func() int64 { return g.r.Int64N(late) }
+		}
+		k.At(w.apart[c], kernel.Arrival, beginning{flows[c]}, 0)
 	}
 	const warm, end = 4 * Second, 24 * Second
 	k.Run(warm)
@@ -76,12 +82,21 @@ func (w route) rates(seed uint64, p path, equal bool) []float64 {
 	return rates
 }
 
+// beginning is when a flow begins to send.
+type beginning struct{ *Flow }
+
+// Fire implements kernel.Actor.
+func (b beginning) Fire(int64, int32) { b.SendEndless(true) }
+
 func runServer(env *experiment.Env) (r experiment.Result) {
+	inTurn := near
+	inTurn.apart = [qtcp.Classes]int64{qtcp.High: Second, qtcp.Medium: 2 * Second}
 	for _, w := range []struct {
 		name string
 		route
-	}{{"200 Mb/s", near}, {"10 Mb/s, 30 ms", far}} {
-		for _, p := range paths {
+		paths []path
+	}{{"200 Mb/s", near, paths}, {"10 Mb/s, 30 ms", far, paths}, {"200 Mb/s, low first", inTurn, paths[:2]}} {
+		for _, p := range w.paths {
 			name := w.name + ", " + p.name
 			rates := w.rates(env.Seed, p, !env.Decides(weighed))
 			for c, share := range []float64{50, 100. / 3, 100. / 6} {

@@ -36,6 +36,7 @@ type Share struct {
 	Target  uint64 // bytes per second; 0: not known
 	DelayUS uint64 // beyond the shortest round trip, from which one counts as congested without ECN
 	Weight  uint64 // of Whole: packets by which the window grows in a round trip; 0: not known
+	Hold    uint64 // without ECN, the window is the least one until this is 0 again
 }
 
 // Whole is 1 where the kernel counts in fractions of that.

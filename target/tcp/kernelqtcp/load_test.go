@@ -44,7 +44,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shares.Close()
-	for _, share := range []*Share{nil, {Target: 1 << 30, DelayUS: 1000}, {Target: 1 << 20, DelayUS: 100, Weight: Whole / 2}} {
+	for _, share := range []*Share{nil, {Target: 1 << 30, DelayUS: 1000}, {Target: 1 << 20, DelayUS: 100, Weight: Whole / 2}, {Hold: 1}} {
 		carries(t, shares, share)
 	}
 }

@@ -14,6 +14,8 @@ typedef __u32 u32;
 typedef __u64 u64;
 typedef _Bool bool;
 
+enum { false, true };
+
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 // What is used of the kernel's structures; offsets are found when it is loaded.
@@ -86,6 +88,7 @@ struct share {
 	u64 target;   // bytes per second; 0: nothing is known
 	u64 delay_us; // beyond the shortest round trip, from which one counts as congested without ECN
 	u64 weight;   // packets by which the window grows in a round trip; 0: nothing is known
+	u64 hold;     // without ECN, the window is the least one until this is 0 again
 };
 
 struct {
@@ -111,6 +114,7 @@ struct flow {
 	u32 credit;    // of packets that were acknowledged and not counted yet
 	u32 grows;     // the window does, in this round trip
 	u32 cut;       // the last round trip did: packets of this one left before that
+	u32 held;      // the window before it had to be the least one; 0: it has not
 };
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
@@ -142,7 +146,7 @@ void BPF_PROG(lunar_init, struct sock *sk)
 	f->quality = f->weight = WHOLE;
 	f->fraction = f->credit = 0;
 	f->grows = 1;
-	f->cut = 0;
+	f->cut = f->held = 0;
 }
 
 static __always_inline u32 half(struct flow *f)
@@ -176,12 +180,15 @@ void BPF_PROG(lunar_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		tcp_reno_cong_avoid(sk, ack, acked);
 }
 
-// What is lost is more than what is marked says.
+// What is lost is more than what is marked says, and counts while the window is held.
 SEC("struct_ops/lunar_set_state")
 void BPF_PROG(lunar_set_state, struct sock *sk, u8 new_state)
 {
-	if (marks(sk) && (new_state == TCP_CA_Recovery || new_state == TCP_CA_Loss))
+	if (new_state != TCP_CA_Recovery && new_state != TCP_CA_Loss)
+		return;
+	if (marks(sk))
 		tcp(sk)->snd_ssthresh = half(flow_of(sk));
+	flow_of(sk)->held /= 2;
 }
 
 // share_of is the marked share of a round trip.
@@ -219,6 +226,28 @@ static __always_inline void cut(struct sock *sk, struct flow *f, u32 share)
 	f->fraction = w % WHOLE;
 }
 
+// hold has the window be the least one while all that share the bottleneck hold back, so that each
+// measures a round trip without a queue. It reports whether the round trip that ends was one of
+// those, which tell nothing.
+static __always_inline bool hold(struct sock *sk, struct flow *f, struct share *s)
+{
+	struct tcp_sock *tp = tcp(sk);
+
+	if (s && s->hold && !marks(sk)) {
+		if (!f->held)
+			f->held = tp->snd_cwnd;
+		f->grows = 0;
+		tp->snd_cwnd = LEAST_CWND;
+		return true;
+	}
+	if (!f->held)
+		return false;
+	if (tp->snd_cwnd < f->held)
+		tp->snd_cwnd = f->held;
+	f->held = 0;
+	return true;
+}
+
 SEC("struct_ops/lunar_in_ack_event")
 void BPF_PROG(lunar_in_ack_event, struct sock *sk, u32 flags)
 {
@@ -233,8 +262,8 @@ void BPF_PROG(lunar_in_ack_event, struct sock *sk, u32 flags)
 	delivered = tp->delivered - f->delivered;
 	now = bpf_ktime_get_ns();
 	took = (now - f->began) / 1000;
-	if (delivered && took) {
-		s = bpf_sk_storage_get(&lunar_shares, sk, 0, 0);
+	s = bpf_sk_storage_get(&lunar_shares, sk, 0, 0);
+	if (!hold(sk, f, s) && delivered && took) {
 		share = share_of(sk, f, delivered, s);
 		f->alpha = (f->alpha + share) / 2;
 		rate = (tp->bytes_acked - f->acked) * 1000000 / took;
