@@ -5,7 +5,8 @@
 #
 # RECEIVERS are no-ecn (the default), so that the delay form governs, or ecn: they answer marks as
 # RFC 3168 has it. What marks is marks.bpf.c, which clang compiles. With SAMPLES, a file, the page
-# is of the rounds of earlier calls, too, which are there.
+# is of the rounds of earlier calls, too, which are there. With GUEST, the log of the scenario in
+# the lab's guest, it has that, too.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root rounds=${1:-3} seconds=${2:-16} build=${BUILD:-$root/build} rate=200
@@ -85,23 +86,38 @@ cat <<END
 
 Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Receivers that are no-ecn answer no marks, so that the delay form governs (\`delay: 3ms\`). For those with ECN as in RFC 3168 a program in the kernel marks all packets that would wait for more than 4 ms, as a switch does whose RED is a step (\`scripts/bench/marks.bpf.c\`). The kernel's congestion control is cubic, which cuts for marks by itself, in the place of dctcp, which this machine's kernel does not have: it cuts what high has under way by more than tgtd's governor does, which leaves more to low.
 
-The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. \`RECEIVERS=… scripts/bench/network.sh ROUNDS SECONDS\` measures it, \`make evidence-network\` without ECN alone. Rounds are in turns; the table has medians (of an even number of rounds the lower middle), Mbit/s. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F), $seconds s each; load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
+The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. \`RECEIVERS=… scripts/bench/network.sh ROUNDS SECONDS\` measures it, \`make evidence-network\` both, and the lab's guest. Rounds are in turns; the table has medians (of an even number of rounds the lower middle), Mbit/s. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F), $seconds s each; load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
 
-| receivers | governed by | rounds | high | medium | low | together | shares | of nobody's |
-|---|---|---|---|---|---|---|---|---|
 END
-for kind in no-ecn ecn; do
-	for by in false true kernel; do
-		for column in 3 4 5 6; do
-			awk -v kind="$kind" -v by="$by" -v c="$column" '$1 == kind && $2 == by { $6 = $3 + $4 + $5; print $c }' "$samples" | sort -n | awk '{ v[NR] = $1 } END { if (NR) print NR, v[int((NR + 1) / 2)] }'
-		done | awk -v kind="$kind" -v by="$by" '{ n = $1; v[NR] = $2; if (NR < 4) sum += $2 } END {
-			name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
-			if (NR) printf "| %s | %s | %d | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", kind, name[by], n, v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
-	done | awk -F '[|]' 'NR == 1 { plain = $8 } { printf "%s %.0f %% |\n", $0, 100 * $8 / plain }'
-done
-printf '\nAll rounds (receivers, governor: high medium low):\n\n'
-sed 's/^/    /' "$samples"
+
+# table FILE KIND...: medians of the samples in a file.
+table() {
+	local kind by column
+	printf '| receivers | governed by | rounds | high | medium | low | together | shares | of nobody'"'"'s |\n|---|---|---|---|---|---|---|---|---|\n'
+	for kind in "${@:2}"; do
+		for by in false true kernel; do
+			for column in 3 4 5 6; do
+				awk -v kind="$kind" -v by="$by" -v c="$column" '$1 == kind && $2 == by { $6 = $3 + $4 + $5; print $c }' "$1" | sort -n | awk '{ v[NR] = $1 } END { if (NR) print NR, v[int((NR + 1) / 2)] }'
+			done | awk -v kind="$kind" -v by="$by" '{ n = $1; v[NR] = $2; if (NR < 4) sum += $2 } END {
+				name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
+				if (NR) printf "| %s | %s | %d | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", kind, name[by], n, v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
+		done | awk -F '[|]' 'NR == 1 { plain = $8 } { printf "%s %.0f %% |\n", $0, 100 * $8 / plain }'
+	done
+	printf '\nAll rounds (receivers, governor: high medium low):\n\n'
+	sed 's/^/    /' "$1"
+}
+table "$samples" no-ecn ecn
 cat <<'END'
 
-Not measured here: receivers with dctcp, which tell exactly what was marked, because this machine's kernel is built without it (CONFIG_TCP_CONG_DCTCP), and what classes get beside others' traffic. The simulator has dctcp (`tgtsim run qtcp-server`). So has the lab's guest, Debian's 6.1: `scripts/lab/run.sh network-classes` measures it behind a kernel's RED, emulated. Where the emulation carries less than the bottleneck, as beside other work, it says nothing about shares.
+Not measured: what classes get beside others' traffic. This machine's kernel has no dctcp (CONFIG_TCP_CONG_DCTCP), by which receivers tell exactly what was marked. The simulator has it (`tgtsim run qtcp-server`), and so has the lab's guest, Debian's 6.1: `scripts/lab/run.sh network-classes` measures there, behind a kernel's RED.
 END
+[ -n "${GUEST:-}" ] || exit 0
+awk '$1 == "sample" { by["plain"] = "false"; by["governor"] = "true"; by["kernel"] = "kernel"; print $3, by[$2], $4, $5, $6 }' "$GUEST" >"$work/guest"
+cat <<END
+
+## In the guest
+
+$(sed -n 's/^bottleneck //p' "$GUEST") The sender's kernel has dctcp. What nobody governs shows whether the emulation carries the bottleneck. It delays timers, and tgtd's governor makes room when its timer says so ([Network classes](../network-classes.md#classes-that-share-the-network)): on a machine that is not emulated it loses less. Below 15 Mbit/s the smallest window, which lets 256 KiB a second through where nothing waits, is as large as low's part of the way, and flatters low.
+
+END
+table "$work/guest" dctcp cubic-ecn no-ecn

@@ -1,23 +1,25 @@
 # machines: network
 # when: named
-# seconds: 580
+# seconds: 1700
 # Three classes of readers behind a bottleneck that marks (RED): what each gets
 # with plain DCTCP, with tgtd's governor and with the kernel's lunar_qtcp, for three kinds of
 # receivers. A line "sample" of each run: who governs, receivers, Mbit/s of high, medium and
-# low. Arguments are the seconds of each run, Mbit/s of the bottleneck (200) and, with commas,
-# those who govern if not all.
-seconds=20 wanted='' rate=200
-[ -z "${ARGUMENTS:-}" ] || read -r seconds rate wanted <<<"$ARGUMENTS"
+# low. Arguments are the seconds of each run, Mbit/s of the bottleneck (200), how many rounds (1),
+# and, with commas, those who govern and the receivers if not all.
+read -r -a given <<<"${ARGUMENTS:-}"
+seconds=${given[0]:-20} rate=${given[1]:-200} rounds=${given[2]:-1}
+governors=${given[3]:-plain,governor,kernel} kinds=${given[4]:-dctcp,cubic-ecn,no-ecn}
 . /lab/network.bash
 
 network_up
-for by in plain governor kernel; do
-	[[ -z $wanted || ,$wanted, = *,$by,* ]] || continue
-	for receivers in dctcp cubic-ecn no-ecn; do
+for ((round = 0; round < rounds; round++)); do
+	for receivers in ${kinds//,/ }; do
 		receivers_are "$receivers"
-		server_is "$by"
-		readers "$by" "$receivers"
-		tgtd_stop
+		for by in ${governors//,/ }; do
+			server_is "$by"
+			readers "$by" "$receivers"
+			tgtd_stop
+		done
 	done
 done
 network_down
