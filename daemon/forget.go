@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lunar/cluster/node"
-	"lunar/cluster/ownership"
 )
 
 // forgetTime is how long a volume has to be gone from the cluster's configuration until the state
@@ -34,11 +33,10 @@ func (f *forgetting) due(now time.Time, gone []string) (all []string) {
 }
 
 // gone are volumes of which the state knows an owner, and that no node has any more by a revision
-// of the cluster's configuration. It is not known unless all nodes that are heard go by that one,
-// and this is the first of them: one node looks after it.
+// of the cluster's configuration. It is not known unless all nodes that are heard go by that one.
 func gone(s *node.Status, living peers, revision int64) (all []string, known bool) {
 	nodes := slices.Sorted(maps.Keys(s.Nodes))
-	if revision == 0 || len(nodes) == 0 || nodes[0] != s.Node {
+	if revision == 0 || len(nodes) == 0 {
 		return nil, false
 	}
 	for name := range s.Linked {
@@ -57,7 +55,7 @@ func gone(s *node.Status, living peers, revision int64) (all []string, known boo
 		}
 	}
 	for volume, v := range s.Volumes {
-		if !configured[volume] && v.State == "" && v.Owner.Standing == ownership.Free && v.Owner.Revision > 0 {
+		if !configured[volume] && v.State == "" && v.Owner.Revision > 0 {
 			all = append(all, volume)
 		}
 	}
@@ -86,5 +84,5 @@ func (m *membership) forget(ctx context.Context, s *node.Status, living peers) {
 		m.log.Debug("what the cluster's state has of volumes that are gone is still there", "error", err)
 		return
 	}
-	m.log.Info("the cluster's state has forgotten volumes that are gone from the configuration", "volumes", len(conditions)-1, "revision", revision)
+	m.log.Info("the cluster's state has forgotten volumes that are gone from the configuration", "volumes", (len(changes)-1)/3, "revision", revision)
 }

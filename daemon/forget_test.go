@@ -42,8 +42,41 @@ func TestForgotten(t *testing.T) {
 	eventually.Holds(t, "the node that was away knows the owner", func() bool { return l.owner("n3") == "n1" })
 }
 
-// TestGone: a volume is gone when no node that is heard has it, all go by one revision, and one
-// node says so.
+// TestForgottenOfDead: a volume whose owner dies before it can give the volume away goes from the
+// state, too. If it comes again, its image is taken from that owner, also if that lives still.
+func TestForgottenOfDead(t *testing.T) {
+	was := forgetTime
+	forgetTime = 0
+	t.Cleanup(func() { forgetTime = was })
+	l := newLabOf(t, ownConfig)
+	with := jointConfig + "# with it\n"
+	without := with[:strings.Index(with, "volumes:")] + "targets: {}\n"
+	l.apply("n1", cli.ExitOK, with)
+	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
+	l.lunar("n1", cli.ExitOK, "cluster", "move", "db", "n2")
+	before := l.record(cluster.KeysOf("lab"))
+	l.network.Cut("n2", true)
+	l.wires.CutAll("n2", true)
+	l.apply("n1", cli.ExitOK, without, "--yes")
+	eventually.Holds(t, "the state has forgotten the volume", func() bool {
+		items, _ := l.network.Get(cluster.KeysOf("lab").Volumes())
+		return len(items) == 0
+	})
+	l.apply("n1", cli.ExitOK, with)
+	owner := ""
+	eventually.Holds(t, "the volume has an owner again", func() bool {
+		owner = l.owner("n1")
+		return owner != "" && owner == l.owner("n3")
+	})
+	if now := l.record(cluster.KeysOf("lab")); now.Epoch <= before.Epoch {
+		t.Errorf("found %+v after epoch %d", now, before.Epoch)
+	}
+	l.network.Cut("n2", false)
+	l.wires.CutAll("n2", false)
+	eventually.Holds(t, "who had it knows the owner", func() bool { return l.owner("n2") == owner })
+}
+
+// TestGone: a volume is gone when no node that is heard has it, and all go by one revision.
 func TestGone(t *testing.T) {
 	free := node.VolumeStatus{Owner: ownership.Record{Node: "n1", Standing: ownership.Free, Revision: 3}}
 	at := func(revision int64, owners ...string) peer {
@@ -66,12 +99,10 @@ func TestGone(t *testing.T) {
 		"a node is behind":                {func(_ *node.Status, p peers) { p["n2"] = at(3) }, nil, false},
 		"a node is of an earlier version": {func(_ *node.Status, p peers) { p["n2"] = peer{Config: &peerRevision{Revision: 4}} }, nil, false},
 		"nothing is known of a node":      {func(_ *node.Status, p peers) { delete(p, "n2") }, nil, false},
-		"another node looks after it":     {func(s *node.Status, _ peers) { s.Node = "n2" }, nil, false},
 		"a node is cut off from etcd":     {func(s *node.Status, _ peers) { s.Linked["n3"] = ownership.Linked{Until: time.Now().Add(time.Hour)} }, nil, false},
-		"one is owned, one of a node's own": {func(s *node.Status, _ peers) {
-			s.Volumes["db"] = node.VolumeStatus{Owner: ownership.Record{Standing: ownership.Owned, Revision: 3}}
+		"one of a node's own": {func(s *node.Status, _ peers) {
 			s.Volumes["log"] = node.VolumeStatus{Owner: ownership.Record{Standing: ownership.Free}}
-		}, nil, true},
+		}, []string{"db"}, true},
 		"one is being closed here": {func(s *node.Status, _ peers) {
 			s.Volumes["db"] = node.VolumeStatus{Owner: free.Owner, State: ownership.Draining}
 		}, []string{"log"}, true},

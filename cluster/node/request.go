@@ -120,7 +120,7 @@ func (n *Node) Fill(ctx context.Context, node string) error {
 
 // Forgets is ownership.Observer.Forget by what the node knows now.
 func (n *Node) Forgets(volumes []string, revision int64) (conditions []cluster.Condition, changes []cluster.Change) {
-	_ = n.do(func() { conditions, changes = n.observer.Forget(volumes, revision) }) // it stops
+	_ = n.do(func() { conditions, changes = n.observer.Forget(volumes, revision, time.Now()) }) // it stops
 	return conditions, changes
 }
 

@@ -54,7 +54,11 @@ func (h *host) follow() {
 	m, was, now := h.o.Machines[fleeting], h.conf.images[h.knows], h.conf.images[h.conf.newest()]
 	switch {
 	case h.parting > 0:
-		if m.Idle() {
+		gaveUp := m.Closed() && h.chance(50) // nobody can be told
+		if gaveUp && !m.Idle() {
+			h.counts["gave up"]++
+		}
+		if m.Idle() || gaveUp {
 			delete(h.o.Machines, fleeting)
 			h.knows, h.parting = h.parting, 0
 		}
@@ -83,12 +87,14 @@ func (h *host) forget() {
 	if !h.runs() || !h.reaches() || h.parting > 0 || h.knows != h.conf.newest() || h.conf.images[h.knows] != "" {
 		return
 	}
-	conditions, changes := h.o.Forget([]string{fleeting}, h.knows)
+	standing := h.o.Owners()[fleeting].Standing
+	conditions, changes := h.o.Forget([]string{fleeting}, h.knows, h.now)
 	if len(changes) == 0 {
 		return
 	}
 	if _, err := h.store.Commit(conditions, changes); err == nil {
 		h.counts["forgotten"]++
+		h.counts["forgotten, "+string(standing)]++
 	}
 }
 

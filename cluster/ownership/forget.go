@@ -1,7 +1,10 @@
 package ownership
 
 import (
+	"maps"
 	"math"
+	"slices"
+	"time"
 
 	"lunar/cluster"
 )
@@ -10,24 +13,29 @@ import (
 const mostForgotten = 40
 
 // Forget is what removes the owner's record, and what the owner has left, of volumes that a
-// revision of the cluster's configuration does not have. It leaves out those that somebody owns or
-// may have open still, and those that were not of the cluster's configuration. The caller commits
-// it as it is; no changes: there is nothing to be removed.
-func (o *Observer) Forget(volumes []string, revision int64) (conditions []cluster.Condition, changes []cluster.Change) {
+// revision of the cluster's configuration does not have. It leaves out those that somebody serves, or
+// may be about to close, those that another node looks after, and those that were not of the cluster's
+// configuration. The caller commits it as it is; no changes: there is nothing to be removed.
+func (o *Observer) Forget(volumes []string, revision int64, now time.Time) (conditions []cluster.Condition, changes []cluster.Change) {
 	f := o.View.Forgotten
+	n := 0
 	for _, volume := range volumes {
 		t := o.told[volume]
 		r := &t.record
-		if t.owner.Modified == 0 || t.wrong != nil || r.Standing != Free || len(r.Instances) > 0 || r.Revision == 0 || r.Revision >= revision {
+		if t.owner.Modified == 0 || t.wrong != nil || r.Revision == 0 || r.Revision >= revision || o.Machines[volume] != nil || !o.over(r, now) {
 			continue
 		}
 		// Nobody changes the other keys while the record is as it is.
 		conditions = append(conditions, cluster.Condition{Key: o.keys.Owner(volume), Modified: t.owner.Modified})
+		if r.Standing != Free && r.Node != o.node { // it has not come back
+			conditions = append(conditions, cluster.Condition{Key: o.keys.Node(r.Node), Modified: o.View.Nodes[r.Node].Modified})
+		}
 		for _, key := range []string{o.keys.Owner(volume), o.keys.Heritage(volume), o.keys.Move(volume)} {
 			changes = append(changes, cluster.Change{Key: key, Delete: true})
 		}
 		f.Epoch = max(f.Epoch, r.Epoch)
-		if len(conditions) == mostForgotten {
+		f.leave(r.Image, r.Instances)
+		if n++; n == mostForgotten {
 			break
 		}
 	}
@@ -36,4 +44,22 @@ func (o *Observer) Forget(volumes []string, revision int64) (conditions []cluste
 	}
 	f.Revision = max(f.Revision, revision)
 	return append(conditions, o.View.unforgotten(o.keys)), append(changes, cluster.Change{Key: o.keys.Forgotten(), Value: f.Encode()})
+}
+
+// over reports whether nobody serves what a record is of, nor is about to close it, and this node is
+// the one to look after that. A process that lives does so for its own records, if it has given the
+// volume up without being able to store that; for all others the first of the nodes does.
+func (o *Observer) over(r *Record, now time.Time) bool {
+	nodes := slices.Sorted(maps.Keys(o.View.Nodes))
+	first := len(nodes) > 0 && nodes[0] == o.node
+	p, lives := o.View.Nodes[r.Node]
+	lives = lives && p.Incarnation == r.Incarnation
+	l := o.View.Linked[r.Node]
+	switch {
+	case r.Standing == Free:
+		return first
+	case lives:
+		return r.Node == o.node
+	}
+	return first && (l.Incarnation != r.Incarnation || !now.Before(l.Until))
 }

@@ -2,6 +2,8 @@ package ownership
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -237,17 +239,22 @@ func TestUnable(t *testing.T) {
 
 // TestForget: what is known of records that were removed is what later ones begin above. Who knows a
 // new volume by an older configuration than those does not claim it, nor does anybody if it cannot
-// be read.
+// be read. A record of somebody who serves the volume, or is about to give it away, stays; what that of
+// somebody dead names is for the next one to fence.
 func TestForget(t *testing.T) {
 	keys, now := cluster.KeysOf("prod"), time.Unix(1e9, 0)
 	store, put := living(t, keys)
 	for volume, r := range map[string]Record{
-		"gone": {Standing: Free, Epoch: 7, Revision: 3}, "owned": {Standing: Owned, Epoch: 90, Revision: 3}, "fresh": {Standing: Free, Epoch: 91, Revision: 5},
-		"own": {Standing: Free, Epoch: 92}, "open": {Standing: Free, Epoch: 93, Revision: 3, Instances: []string{"x"}},
+		"gone": {Standing: Free, Epoch: 7, Revision: 3}, "here": {Standing: Free, Epoch: 90, Revision: 3}, "fresh": {Standing: Free, Epoch: 91, Revision: 5},
+		"own": {Standing: Free, Epoch: 92}, "open": {Standing: Free, Epoch: 5, Revision: 3, Image: "open", Instances: []string{"x"}},
+		"dead":    {Standing: Owned, Node: "n1", Incarnation: "a", Epoch: 6, Revision: 3, Image: "dead", Instances: []string{"w", "z"}},
+		"gave up": {Standing: Claiming, Node: "n2", Incarnation: "b", Epoch: 4, Revision: 3},
+		"heard":   {Standing: Owned, Node: "n3", Incarnation: "c", Epoch: 94, Revision: 3}, "lives": {Standing: Owned, Node: "n4", Incarnation: "d", Epoch: 95, Revision: 3},
 	} {
 		put(keys.Owner(volume), r.Encode())
 	}
 	put(keys.Heritage("gone"), []byte("{}"))
+	put(keys.Node("n4"), Node{Incarnation: "d"}.Encode())
 	observer := func() *Observer {
 		o := NewObserver(keys, "n2")
 		items, at := store.Get(keys.All())
@@ -255,17 +262,31 @@ func TestForget(t *testing.T) {
 			t.Log(err)
 		}
 		o.View.Current = true
+		o.View.Linked = map[string]Linked{"n3": {Incarnation: "c", Until: now.Add(time.Second)}, "n1": {Incarnation: "a", Until: now}}
 		return o
 	}
 	late := observer()
-	if _, err := store.Commit(observer().Forget([]string{"gone", "owned", "fresh", "own", "open", "none"}, 5)); err != nil {
+	forgets := observer()
+	if err := forgets.Add("here", New(Config{Volume: "here"})); err != nil {
 		t.Fatal(err)
 	}
-	if items, _ := store.Get(keys.Volume("gone")); len(items) > 0 || len(observer().Owners()) != 4 {
+	all := []string{"gone", "here", "fresh", "own", "open", "dead", "gave up", "heard", "lives", "none"}
+	conditions, changes := forgets.Forget(all, 5, now)
+	put(keys.Node("n1"), Node{Incarnation: "a"}.Encode())
+	if _, err := store.Commit(conditions, changes); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("a node that was dead has come back: found %v, expected a conflict", err)
+	}
+	if _, err := store.Commit(nil, []cluster.Change{{Key: keys.Node("n1"), Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Commit(conditions, changes); err != nil {
+		t.Fatal(err)
+	}
+	if items, _ := store.Get(keys.Volume("gone")); len(items) > 0 || !slices.Equal(slices.Sorted(maps.Keys(observer().Owners())), []string{"fresh", "heard", "here", "lives", "own"}) {
 		t.Errorf("found %v, and records of %v", items, observer().Owners())
 	}
 	claim := func(o *Observer, revision int64) *Action {
-		m := New(Config{Keys: keys, Volume: "new", Node: "n2", Incarnation: "b", Owners: []string{"n2"}, Revision: revision})
+		m := New(Config{Keys: keys, Volume: "new", Node: "n2", Incarnation: "b", Owners: []string{"n2"}, Image: "dead", Revision: revision})
 		if err := o.Add("new", m); err != nil {
 			t.Fatal(err)
 		}
@@ -286,8 +307,16 @@ func TestForget(t *testing.T) {
 	} else if _, err := store.Commit(a.Conditions, a.Changes); !errors.Is(err, cluster.ErrConflict) {
 		t.Errorf("the claim of who has not heard of it: found %v, expected a conflict", err)
 	}
-	if a := claim(observer(), 5); a == nil || a.Record.Epoch != 8 {
-		t.Errorf("found %+v, expected a claim for epoch 8", a)
+	if a := claim(observer(), 5); a == nil || a.Record.Epoch != 8 || !slices.Equal(a.Record.Instances, []string{"w", "z", "y"}) {
+		t.Errorf("found %+v, expected a claim for epoch 8 that fences what is left of the image", a)
+	} else if _, err := store.Commit(a.Conditions, a.Changes); err != nil {
+		t.Error(err)
+	}
+	if f := observer().View.Forgotten; f.of("dead") != nil || !slices.Equal(f.of("open"), []string{"x"}) || f.Epoch != 7 {
+		t.Errorf("found %+v", f)
+	}
+	if _, err := store.Commit(nil, []cluster.Change{{Key: keys.Owner("new"), Delete: true}}); err != nil {
+		t.Fatal(err)
 	}
 	put(keys.Forgotten(), []byte("{}"))
 	if a := claim(observer(), 100); a != nil {

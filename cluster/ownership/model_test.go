@@ -21,7 +21,7 @@ var (
 // volume that was gone and forgotten is opened by a node that has an older image of it, or for an
 // epoch which its image does not take.
 // Now and then everything is repaired: each volume has one owner then within a bounded
-// time.
+// time, and of one that is gone nothing is left.
 func TestModel(t *testing.T) {
 	const episode = 4000
 	counts := map[string]int{}
@@ -40,7 +40,7 @@ func TestModel(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for _, what := range []string{"kill", "stop", "cut", "alone", "links", "link", "spared", "yield", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict", "revise", "forgotten", "fleeting"} {
+	for _, what := range []string{"kill", "stop", "cut", "alone", "links", "link", "spared", "yield", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict", "revise", "forgotten", "forgotten, owned", "forgotten, claiming", "gave up", "fleeting"} {
 		if counts[what] == 0 {
 			t.Errorf("nothing was tried of %q: %v", what, counts)
 		}
@@ -189,6 +189,7 @@ func (w *world) repair(t *testing.T, seed uint64) {
 		w.store.Expire(w.now)
 		for _, h := range w.nodes {
 			h.turn()
+			h.forget()
 			for _, v := range []string{"cached", "plain", fleeting} {
 				h.write(v)
 				h.read(v)
@@ -213,7 +214,11 @@ func (w *world) settled() bool {
 			return false
 		}
 	}
-	return image == "" || w.owned(fleeting, w.fleeting[image])
+	if image == "" {
+		items, _ := w.store.Get(w.keys.Volume(fleeting))
+		return len(items) == 0
+	}
+	return w.owned(fleeting, w.fleeting[image])
 }
 
 // owned reports whether a volume has one owner that can write, and all others say so.

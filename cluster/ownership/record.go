@@ -106,6 +106,44 @@ type Forgotten struct {
 	// Revision is that of the cluster's configuration which did not have the volume any more: a
 	// node that knows a volume by an earlier one makes no new record.
 	Revision int64 `json:"revision"`
+	// Left has the instances that those records named, the latest last.
+	Left []Left `json:"left,omitempty"`
+}
+
+// Left are the addresses of Ceph instances that may have an image open still of which no record is
+// there any more: who makes a new one has to fence them.
+type Left struct {
+	Image     string   `json:"image"`
+	Instances []string `json:"instances"`
+}
+
+// mostLeft bounds Forgotten.Left. Of what gives way Ceph alone knows: an owner of a lock that has
+// died loses it after half a minute, and one that lives keeps it.
+const mostLeft = 256
+
+// leave notes the instances that may have an image open.
+func (f *Forgotten) leave(image string, instances []string) {
+	all, before := f.without(image), f.of(image)
+	for _, one := range instances {
+		before = append(without(before, one), one)
+	}
+	if len(before) > 0 && image != "" {
+		all = append(all, Left{image, before})
+	}
+	f.Left = all[max(0, len(all)-mostLeft):]
+}
+
+// of are the instances that may have an image open.
+func (f *Forgotten) of(image string) []string {
+	if i := slices.IndexFunc(f.Left, func(l Left) bool { return l.Image == image }); i >= 0 {
+		return f.Left[i].Instances
+	}
+	return nil
+}
+
+// without is what is left of other images.
+func (f *Forgotten) without(image string) []Left {
+	return slices.DeleteFunc(slices.Clone(f.Left), func(l Left) bool { return l.Image == image })
 }
 
 // Encode returns a value as it is stored.

@@ -126,6 +126,7 @@ func (m *Machine) free(v *View) Action {
 	}
 	r.Instances = m.left()
 	r.Standing, r.Cached, r.Next = Free, false, m.chosen(v, r.Failed)
+	r.Revision = max(m.config.Revision, r.Revision)
 	return m.commit(r)
 }
 
@@ -182,8 +183,9 @@ func (m *Machine) differs(*View, time.Time) bool {
 	if !m.open() {
 		return false
 	}
-	r := m.described()
-	return r.Cached != m.record.Cached || r.Size != m.record.Size || r.BlockSize != m.record.BlockSize
+	r, now := m.described(), &m.record
+	fresh := now.Revision == 0 && r.Revision != 0 // the volume has become one of the cluster's configuration
+	return fresh || r.Cached != now.Cached || r.Size != now.Size || r.BlockSize != now.BlockSize
 }
 
 func (m *Machine) amend(*View) Action { return m.commit(m.described()) }
@@ -199,16 +201,19 @@ func (m *Machine) outside(v *View, _ time.Time) bool {
 
 // unconnected: this node has no instance for the volume, or one that somebody who has claimed
 // the volume since is about to fence, if not sooner then later.
-func (m *Machine) unconnected(*View, time.Time) bool {
-	return (m.address == "" || !m.mine() && slices.Contains(m.record.Instances, m.address)) && slices.Contains(m.config.Owners, m.config.Node)
+func (m *Machine) unconnected(v *View, _ time.Time) bool {
+	return (m.address == "" || !m.mine() && slices.Contains(m.earlier(v), m.address)) && slices.Contains(m.config.Owners, m.config.Node)
 }
 
-func (m *Machine) connect(*View) Action { return Action{Kind: Connect, Instances: m.earlier()} }
+func (m *Machine) connect(v *View) Action { return Action{Kind: Connect, Instances: m.earlier(v)} }
 
 // earlier are the instances that the next owner has to fence. An own one that has nothing of
 // the volume open is none of them: this node's other volumes live by it.
-func (m *Machine) earlier() []string {
-	if m.mine() {
+func (m *Machine) earlier(v *View) []string {
+	switch {
+	case m.modified == 0:
+		return v.Forgotten.of(m.config.Image)
+	case m.mine():
 		return m.left()
 	}
 	return m.record.Instances
@@ -219,7 +224,8 @@ func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
 
 // claim makes this node the owner. The conditions say that nobody else has changed the
 // record, that an owner whose lease is over has not come back: it may trust its cache again,
-// and of a new record that no more were removed.
+// and of a new record that no more were removed. What those have left of the image is the new one's
+// to fence.
 func (m *Machine) claim(v *View) Action {
 	r := m.record
 	if m.modified == 0 {
@@ -227,7 +233,7 @@ func (m *Machine) claim(v *View) Action {
 	}
 	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
 	r.Since = m.now.UTC().Round(time.Millisecond)
-	r.Instances = append(without(m.earlier(), m.address), m.address)
+	r.Instances = append(without(m.earlier(v), m.address), m.address)
 	m.identify(&r) // it is served before that is confirmed
 	if m.config.BlockSize != 0 {
 		r.BlockSize = m.config.BlockSize
@@ -235,6 +241,10 @@ func (m *Machine) claim(v *View) Action {
 	a := m.commit(r)
 	if m.modified == 0 {
 		a.Conditions = append(a.Conditions, v.unforgotten(m.config.Keys))
+		if f := v.Forgotten; f.of(m.config.Image) != nil {
+			f.Left = f.without(m.config.Image)
+			a.Changes = append(a.Changes, cluster.Change{Key: m.config.Keys.Forgotten(), Value: f.Encode()})
+		}
 	}
 	if m.cause.what == gone {
 		a.Conditions = append(a.Conditions, cluster.Condition{Key: m.config.Keys.Node(m.record.Node), Modified: v.Nodes[m.record.Node].Modified})
