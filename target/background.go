@@ -33,7 +33,7 @@ type background struct {
 	node    node
 	used    []*scsi.LogicalUnit // that are not closed before it has ended
 	flow    scheduler.Flow      // whose use of which LUN it is
-	payment *payment            // of a copy, if there are rules
+	payment strayPayment
 
 	awaitedBy waits.List
 }
@@ -157,7 +157,7 @@ func (b *background) end() {
 		return
 	}
 	b.ended = true
-	b.endPayment()
+	b.payment.end()
 	b.thread.loop.Disarm(&b.timer)
 	delete(b.thread.backgrounds, b)
 	b.node.release(b.used)
@@ -239,7 +239,7 @@ func (b *background) Contain(*scsi.Command) {
 	if r := recover(); r != nil {
 		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
 		b.ended = true
-		b.endPayment()
+		b.payment.end()
 		b.cmd.Discard()
 		delete(b.thread.backgrounds, b)
 		b.node.release(b.used)

@@ -7,6 +7,7 @@ import (
 
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
+	"lunar/scheduler"
 )
 
 // TestCopiesPay: what a copy moves counts for its initiator's limits, in the
@@ -43,6 +44,53 @@ func TestCopiesPay(t *testing.T) {
 		})
 		clear(data[:4096])
 		res, err := c.Command(cdbWrite16(0, 8), 0, data[:4096], 0)
+		mustGood(t, res, err)
+	}
+}
+
+// TestRelayedCopiesPay: the same holds for a copy by a path to a node that does not own the disk. The
+// owner alone has a rule: what waits there is the copy, and of the initiator's name.
+func TestRelayedCopiesPay(t *testing.T) {
+	r := newRelayRig(t, 2)
+	owner, far := r.nodes[0], r.nodes[1].ready(1)
+	data := pattern(1<<20, 5)
+	self := naaCSCD(t, far, 0)
+	res, err := far.Command(cdbWrite16(0, 2048), 0, data, 0)
+	mustGood(t, res, err)
+	for _, ending := range []string{"", "IMMED", "LOGICAL UNIT RESET"} {
+		rule := everyone(1)
+		rule.Initiators = []string{initiator.DefaultInitiator}
+		p, err := scheduler.NewPolicy([]scheduler.Rule{rule}, nil, scheduler.Cost{Unit: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner.server.SetQoS(p)
+		cdb, list := copyWithin(self, 2048, ending == "IMMED")
+		task := start(t, far, initiator.Command{CDB: cdb, Out: list})
+		if ending == "IMMED" {
+			res, err := far.Wait(task)
+			mustGood(t, res, err)
+		}
+		eventually.Holds(t, "the copy waits", func() bool { return owner.waiting() == 1 })
+		if ending == "LOGICAL UNIT RESET" {
+			if response, err := far.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset}); err != nil || response != 0 {
+				t.Errorf("found %d, %v", response, err)
+			}
+			eventually.Holds(t, "nothing waits", func() bool { return owner.waiting() == 0 })
+			break
+		}
+		owner.lift()
+		if ending == "" {
+			res, err := far.Wait(task)
+			mustGood(t, res, err)
+		}
+		eventually.Holds(t, "the copy is there", func() bool {
+			res, err := far.Command(cdbRead16(4096, 2048), 0, nil, len(data))
+			mustGood(t, res, err)
+			return bytes.Equal(res.In, data)
+		})
+		clear(data[:4096])
+		res, err := far.Command(cdbWrite16(0, 8), 0, data[:4096], 0)
 		mustGood(t, res, err)
 	}
 }

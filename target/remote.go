@@ -153,10 +153,13 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit,
 	}
 	n.holder.away = true
 	n.holder.host, _ = netip.ParseAddr(m.Holder)
-	if proof := (login.Proof{Group: m.Group, User: m.User}); proof.Proven() {
-		name, _, _ := strings.Cut(m.Initiator, ",i,0x")
-		n.nexus.Proven, n.holder = proof, holderKey{proof: proof, name: name, away: true}
+	who := Initiator{Proof: login.Proof{Group: m.Group, User: m.User}}
+	who.Name, _, _ = strings.Cut(m.Initiator, ",i,0x")
+	if who.Proof.Proven() {
+		n.nexus.Proven, n.holder = who.Proof, holderKey{proof: who.Proof, name: who.Name, away: true}
 	}
+	number, _ := scsi.DecodeLUN(m.LUN)
+	n.flow = flowOf(&who, s.settings.Load().Owners, m.Target, number)
 	n.nexus.ReadOnly.Store(m.ReadOnly)
 	if !s.remotes.add(n) { // it was told of twice
 		s.release([]*scsi.LogicalUnit{lu})

@@ -4,6 +4,7 @@ import (
 	"lunar/backstore"
 	"lunar/internal/evloop"
 	"lunar/internal/waits"
+	"lunar/scheduler"
 	"lunar/target/scsi"
 	"lunar/target/scsi/relay"
 	"lunar/target/scsi/sense"
@@ -19,7 +20,8 @@ type remoteNexus struct {
 	nexus  *scsi.Nexus
 	thread *thread
 	holder holderKey
-	again  bool // the other server has told of it before
+	flow   scheduler.Flow // as it is where the session is
+	again  bool           // the other server has told of it before
 
 	lane    backstore.Lane // nil: it is not open
 	tasks   map[uint64]*remoteTask

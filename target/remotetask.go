@@ -10,13 +10,13 @@ import (
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
 	"lunar/internal/waits"
-	"lunar/scheduler"
 	"lunar/target/scsi"
 	"lunar/target/scsi/relay"
 )
 
 // remoteTask is a command of a remote nexus. It implements scsi.Port: what a connection is to
-// a task, messages to the server of the session are to it. Limits are that server's matter.
+// a task, messages to the server of the session are to it. Limits are that server's matter, but for what
+// is copied here.
 type remoteTask struct {
 	cmd     scsi.Command
 	nexus   *remoteNexus
@@ -37,6 +37,7 @@ type remoteTask struct {
 	waits   bool          // in thread.far
 	eager   bool          // in nexus.follows
 	used    []*scsi.LogicalUnit
+	payment strayPayment
 	head    []byte // of messages
 	body    [][]byte
 
@@ -364,9 +365,7 @@ func (t *remoteTask) Background(cmd *scsi.Command, start func(*scsi.Command)) bo
 	if !t.use(cmd.Nexus.LU) {
 		return false
 	}
-	number, _ := scsi.DecodeLUN(n.nexus.LUN)
-	flow := scheduler.Flow{Initiator: n.nexus.Initiator, Target: n.nexus.Target, LUN: number, User: n.holder.proof.String()}
-	begun := n.thread.background(n.node, cmd, t.used, flow, start)
+	begun := n.thread.background(n.node, cmd, t.used, n.flow, start)
 	if begun {
 		t.used = nil
 	}
@@ -415,6 +414,7 @@ func (t *remoteTask) Complete(*scsi.Command) { t.end() }
 // end follows the end of the command.
 func (t *remoteTask) end() {
 	t.over = true
+	t.payment.end()
 	t.endIfSent()
 }
 

@@ -51,12 +51,17 @@ type Session struct {
 // name that reservations and nexuses are keyed by.
 func (s *Session) Port() string { return s.initiator.Name + ",i,0x" + s.isid.String() }
 
-// flow is the session's use of a LUN as the scheduler knows it: what a user takes under
-// a name that is not his own is not taken from others who claim it.
+// flow is the session's use of a LUN as the scheduler knows it.
 func (s *Session) flow(lun uint64) scheduler.Flow {
-	f := scheduler.Flow{Initiator: s.initiator.Name, Target: s.target.Name(), LUN: lun}
-	if !s.settings.Owners.own(s.initiator) {
-		f.User = s.initiator.Proof.String()
+	return flowOf(&s.initiator, s.settings.Owners, s.target.Name(), lun)
+}
+
+// flowOf is an initiator's use of a LUN: what a user takes under a name that is not his own is not
+// taken from others who claim it.
+func flowOf(i *Initiator, owners *Owners, target string, lun uint64) scheduler.Flow {
+	f := scheduler.Flow{Initiator: i.Name, Target: target, LUN: lun}
+	if !owners.own(*i) {
+		f.User = i.Proof.String()
 	}
 	return f
 }
