@@ -24,17 +24,18 @@ func (s *Store) NoteHeader(note string) error {
 // Blank reports whether the image holds nothing, so that nothing is lost when it is
 // enciphered from now on.
 func (s *Store) Blank() (bool, error) {
-	return ask(s, "what it holds", func(i Image) (bool, error) {
-		size := s.Info().Size
-		for at := int64(0); at < size; {
-			mapped, n, err := i.Mapped(at, size-at)
-			if err != nil || mapped || n <= 0 {
-				return false, err
-			}
-			at += n
+	return ask(s, "what it holds", func(i Image) (bool, error) { return blank(i, s.Info().Size) })
+}
+
+func blank(i Image, size int64) (bool, error) {
+	for at := int64(0); at < size; {
+		mapped, n, err := i.Mapped(at, size-at)
+		if err != nil || mapped || n <= 0 {
+			return false, err
 		}
-		return true, nil
-	})
+		at += n
+	}
+	return true, nil
 }
 
 // ask calls the open image, for as long as the cluster may take to answer.

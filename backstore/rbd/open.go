@@ -231,10 +231,28 @@ func (s *Store) enter(image Image) error {
 	if err != nil && note != "" {
 		return fmt.Errorf("found %q as its metadata %s, expected a number: rbd image-meta remove %s %s if no server of a cluster has the image open", note, EpochNote, s.Image, EpochNote)
 	}
+	if note == "" && s.Fresh != nil {
+		if err := s.meetFresh(image); err != nil {
+			return err
+		}
+	}
 	if last > s.Epoch {
 		return fmt.Errorf("found that it was open for claim %d of its cluster, expected none after %d", last, s.Epoch)
 	}
 	return image.Annotate(EpochNote, s.claimed())
+}
+
+// meetFresh has Fresh hear of an image that holds nothing.
+func (s *Store) meetFresh(image Image) error {
+	empty, err := blank(image, s.Info().Size)
+	if err != nil || !empty {
+		return err
+	}
+	header, err := image.Note(HeaderNote)
+	if err != nil {
+		return err
+	}
+	return s.Fresh(header)
 }
 
 // look finds out whose the image is.

@@ -35,6 +35,10 @@ type Config struct {
 	// Superseded are addresses of instances that have lost the image to this server, by the
 	// word of a cluster: their lock is broken although they may live.
 	Superseded []string
+	// Fresh hears, under the image's lock, that the image was open for no claim yet and holds nothing,
+	// and with which header it is enciphered, before the epoch is noted; nil: nobody does. After an
+	// error it is not opened.
+	Fresh func(header string) error
 	// Lost hears, on a goroutine and once, that the image is lost to somebody else; nil:
 	// nobody does.
 	Lost func(error)

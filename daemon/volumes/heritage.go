@@ -10,15 +10,18 @@ import (
 	"lunar/cluster/heritage"
 	"lunar/internal/durable"
 	"lunar/target/scsi"
+	"lunar/target/scsi/reservation"
 )
 
 // tenure is the time in which this server has the image of a shared volume open for a claim,
 // and may change what outlives it.
 type tenure struct {
-	ledger *heritage.Ledger
-	seal   *sealing        // nil: the volume is not encrypted
-	ctx    context.Context // of the claim
-	end    context.CancelFunc
+	ledger  *heritage.Ledger
+	seal    *sealing        // nil: the volume is not encrypted
+	stored  bool            // the ledger had something
+	brought bool            // it has what this server alone has kept
+	ctx     context.Context // of the claim
+	end     context.CancelFunc
 }
 
 // bequest is the value in the ledger. It has the image that it belongs to, so that a volume
@@ -36,16 +39,17 @@ func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *te
 	if err != nil {
 		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w", err)
 	}
+	t := &tenure{ledger: ledger, stored: value != nil}
 	if value == nil {
 		if value, err = s.bring(func(value json.RawMessage) error { return ledger.Store(ctx, value) }); err != nil {
 			return nil, nil, err
 		}
+		t.brought = value != nil
 	}
 	left, err := s.parse(value)
 	if err != nil {
 		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w; once no host uses the volume that may not, delete the key %q in the cluster's state", err, key)
 	}
-	t := &tenure{ledger: ledger}
 	if t.seal, err = s.unseal(ctx, epoch); err != nil {
 		return nil, nil, err
 	}
@@ -106,6 +110,21 @@ func (s *Shared) parse(value json.RawMessage) (*scsi.Heritage, error) {
 		return nil, nil
 	}
 	return scsi.ParseHeritage(b.Unit)
+}
+
+// disown is told that the image holds nothing and was never open for a claim: it was made anew, and
+// what the state has of its name is of another disk. That goes before the image notes that it was open,
+// by which the next owner would not know any more. A header is not ours to remove: the earlier image may
+// have another name now.
+func (s *Shared) disown(t *tenure, header string) error {
+	if t.seal != nil && t.seal.Header != nil && header == "" {
+		return fmt.Errorf("encryption: found the header of an earlier image %s in the cluster's state, expected none for one that was made anew: take the volume out of the configuration, save the header if that image is still there under another name (lunar cluster header save %s FILE), and remove it (lunar cluster header remove %[2]s)", s.volume.Image, s.volume.Name)
+	}
+	if !t.stored {
+		return nil
+	}
+	s.image.Logger.Warn("the volume's image was made anew: reservations and other state of the earlier one are not the volume's", "image", s.volume.Image)
+	return s.store(t, &scsi.Heritage{Reservations: new(reservation.State)})
 }
 
 // saveHeritage implements scsi.LUConfig.SaveHeritage. Where there is no room for all unit

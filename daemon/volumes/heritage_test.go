@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"lunar/backstore/backstoretest"
 	"lunar/backstore/rbd"
 	"lunar/cluster"
 	"lunar/cluster/heritage"
@@ -192,4 +194,54 @@ func TestHeritageOfAnother(t *testing.T) {
 	if _, _, err := other.inherit(t.Context(), 3); err == nil || !strings.Contains(err.Error(), `delete the key "/lunar/c/volumes/v/heritage"`) {
 		t.Errorf("found %v", err)
 	}
+}
+
+// TestImageMadeAnew: an image that is made anew under the name of one that is gone is another disk: it
+// has no reservation of that, whoever opens it and however often, and not its header. One whose
+// metadata are lost, and not its data, is the same.
+func TestImageMadeAnew(t *testing.T) {
+	v := newVault(t)
+	holds := func(name string, want int) {
+		t.Helper()
+		s := v.server(name, nil)
+		v.owns(s)
+		if now, _ := s.unit.Reservations(); len(now.Registrations()) != want {
+			t.Errorf("found %d registrations by %s, expected %d", len(now.Registrations()), name, want)
+		}
+		if want == 0 {
+			return
+		}
+		if err := s.saveHeritage(crowd(t, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := v.server("n1", nil)
+	v.owns(s)
+	if err := s.saveHeritage(crowd(t, 3)); err != nil {
+		t.Fatal(err)
+	}
+	v.lane(s, func(c *backstoretest.Client) { c.Write(v, 0, backstoretest.Pattern(4096, 1)) })
+	holds("n2", reservation.MaxRegistrations)
+	v.ceph.With("rbd/db", true, nil, map[string]string{rbd.EpochNote: ""})
+	holds("n1", reservation.MaxRegistrations)
+	v.ceph.Create("rbd/db", 1<<20)
+	v.owners = nil
+	holds("n2", 0)
+	holds("n1", 0)
+
+	v = newVault(t)
+	v.owns(v.keyed("n1", 1))
+	v.owns(v.keyed("n2", 1))
+	v.ceph.Create("rbd/db", 1<<20)
+	v.owners = nil
+	kept := v.header()
+	v.refuses(v.keyed("n1", 1), "lunar cluster header remove db")
+	v.refuses(v.keyed("n2", 1), "lunar cluster header remove db")
+	if !bytes.Equal(v.header(), kept) {
+		t.Error("the header of the earlier image is not there any more")
+	}
+	if _, err := v.network.Store.Commit(nil, []cluster.Change{{Key: v.keys.Header("db"), Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	v.owns(v.keyed("n1", 1))
 }

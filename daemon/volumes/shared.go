@@ -132,6 +132,13 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	c := s.image
 	c.Epoch, c.Instance, c.Superseded, c.Patience = claim.Epoch, claim.Instance, claim.Fenced, patienceOf(ctx)
 	c.Lost = func(error) { s.set.Cluster.Lost(s.volume.Name, claim.Epoch) }
+	c.Fresh = func(header string) error {
+		if err := s.disown(tenure, header); err != nil || tenure.brought {
+			return err
+		}
+		left = nil
+		return nil
+	}
 	image, store, err := s.open(c, tenure)
 	if err == nil {
 		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) {
