@@ -161,3 +161,27 @@ func (p *payment) cancel() {
 		p.gate.later()
 	}
 }
+
+// strayPayment is that of a copy whose session is not here, if there are rules: it has a queue of its
+// own.
+type strayPayment struct{ *payment }
+
+// pays is payment.pay of a copy that opens its queue.
+func (p *strayPayment) pays(bytes int64, g *gate, open func() *scheduler.Queue, paid func()) bool {
+	if !g.Active() {
+		return true
+	}
+	if p.payment == nil {
+		p.payment = &payment{gate: g, queue: open(), paid: paid}
+	}
+	return p.pay(bytes)
+}
+
+// end takes the queue away.
+func (p *strayPayment) end() {
+	if p.payment != nil {
+		p.cancel()
+		p.gate.Close(p.queue, p.gate.loop.Now())
+		p.payment = nil
+	}
+}

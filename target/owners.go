@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"lunar/scheduler"
 	"lunar/target/login"
 	"lunar/target/pdu"
 )
@@ -81,4 +82,14 @@ func (o *Owners) refusalOfOthers(i Initiator) *login.Error {
 		return nil
 	}
 	return login.Errorf(pdu.LoginAuthorizationFailure, "the initiator name is none of the initiators of user %q", i.Proof)
+}
+
+// flowOf is an initiator's use of a LUN: what a user takes under a name that is not his own is not
+// taken from others who claim it.
+func flowOf(i *Initiator, owners *Owners, target string, lun uint64) scheduler.Flow {
+	f := scheduler.Flow{Initiator: i.Name, Target: target, LUN: lun}
+	if !owners.own(*i) {
+		f.User = i.Proof.String()
+	}
+	return f
 }

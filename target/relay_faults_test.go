@@ -246,3 +246,63 @@ func TestRelayNowhere(t *testing.T) {
 		})
 	}
 }
+
+// TestRelaySanitize: SANITIZE under way when its owner dies has failed, as all paths say, also to who
+// asked for it, and whoever owns the disk next: nothing of what was there is read. Another SANITIZE
+// mends that.
+func TestRelaySanitize(t *testing.T) {
+	r := newRelayRig(t, 3)
+	var paths []*initiator.Conn
+	for i, n := range r.nodes {
+		paths = append(paths, n.ready(byte(i+1)))
+	}
+	res, err := paths[1].Command(cdbWrite16(0, 8), 0, pattern(4096, 1), 0)
+	mustGood(t, res, err)
+	list := []byte{1, 0, 0, 1, 0xa5}
+	sanitize := []byte{0x48, 0x81, 8: byte(len(list)), 9: 0}
+	r.nodes[0].disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
+	res, err = paths[1].Command(sanitize, 0, list, 0)
+	mustGood(t, res, err)
+	eventually.Holds(t, "it is under way", func() bool { return r.nodes[0].disk.Held() > 0 })
+	says := func(i int, cdb []byte, in int) (code [3]byte, data []byte) {
+		t.Helper()
+		for range 100 {
+			res, err := paths[i].Command(cdb, 0, nil, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, asc, ascq := res.SenseKey()
+			if code = [3]byte{key, asc, ascq}; key != 6 && !inTransition(res) {
+				return code, res.In
+			}
+		}
+		t.Fatal("unit attentions for ever")
+		return code, nil
+	}
+	for i := range paths {
+		if code, _ := says(i, cdbRead16(0, 8), 4096); code != [3]byte{2, 4, 0x1b} {
+			t.Errorf("path %d: found %x, expected that it is under way", i, code)
+		}
+	}
+	for _, next := range []int{1, 2} { // without a word of the one before
+		r.hold()
+		r.settle(next, 0, 1, 2)
+		r.nodes[0].disk.SetRules()
+		r.nodes[0].disk.Release(-1)
+		for i := range paths {
+			for _, cdb := range [][]byte{make([]byte, 6), cdbRead16(0, 8)} {
+				if code, data := says(i, cdb, 4096*int(cdb[0]>>7)); code != [3]byte{3, 0x31, 3} || len(data) > 0 {
+					t.Errorf("node %d serves, path %d: %x: found %x and %d bytes, expected SANITIZE COMMAND FAILED", next, i, cdb[0], code, len(data))
+				}
+			}
+		}
+	}
+	sanitize[1] = 0x01
+	res, err = paths[0].Command(sanitize, 0, list, 0)
+	mustGood(t, res, err)
+	for i := range paths {
+		if code, data := says(i, cdbRead16(0, 8), 4096); code != [3]byte{} || !bytes.Equal(data, bytes.Repeat([]byte{0xa5}, 4096)) {
+			t.Errorf("path %d: found %x and %.4x, expected the pattern", i, code, data)
+		}
+	}
+}

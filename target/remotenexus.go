@@ -37,6 +37,12 @@ func (n *remoteNexus) is(m *relay.Begin, lu *scsi.LogicalUnit) bool {
 	return o.LU == lu && o.LUN == m.LUN && o.Initiator == m.Initiator && o.Target == m.Target && o.TargetTag == m.Tag
 }
 
+// queue is one of the gate for what is copied here.
+func (n *remoteNexus) queue() *scheduler.Queue {
+	g := n.thread.gate
+	return g.Open(n.flow, n.thread.qos.devices.of(n.nexus.LU), g.loop.Now())
+}
+
 // post runs f on the nexus's thread, behind what has come for it before. With a nil nexus
 // nothing happens.
 func (n *remoteNexus) post(f func(n *remoteNexus)) {

@@ -391,6 +391,15 @@ func (t *remoteTask) Within(_ *scsi.Command, n int64, work scsi.Task) bool {
 // Again implements scsi.Port.
 func (t *remoteTask) Again(_ *scsi.Command, work scsi.Task) { t.nexus.thread.loop.Again(work) }
 
+// Pay implements scsi.Payments. The command was charged where its session is; what it moves is
+// charged here, where the pool is that it is moved in, by the same rules.
+func (t *remoteTask) Pay(_ *scsi.Command, bytes int64) bool {
+	return t.payment.pays(bytes, t.nexus.thread.gate, t.nexus.queue, func() {
+		defer t.Contain(&t.cmd)
+		t.cmd.Paid()
+	})
+}
+
 // Contain implements scsi.Port: what a panic leaves behind is not used again.
 func (t *remoteTask) Contain(*scsi.Command) {
 	p := recover()

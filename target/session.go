@@ -56,16 +56,6 @@ func (s *Session) flow(lun uint64) scheduler.Flow {
 	return flowOf(&s.initiator, s.settings.Owners, s.target.Name(), lun)
 }
 
-// flowOf is an initiator's use of a LUN: what a user takes under a name that is not his own is not
-// taken from others who claim it.
-func flowOf(i *Initiator, owners *Owners, target string, lun uint64) scheduler.Flow {
-	f := scheduler.Flow{Initiator: i.Name, Target: target, LUN: lun}
-	if !owners.own(*i) {
-		f.User = i.Proof.String()
-	}
-	return f
-}
-
 func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	name := ""
 	if s.target != nil {

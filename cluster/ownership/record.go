@@ -160,3 +160,8 @@ func parseForgotten(value []byte) (f Forgotten, err error) {
 	}
 	return f, nil
 }
+
+// without is a copy of all but one.
+func without(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+}

@@ -183,8 +183,3 @@ func (m *Machine) failback(v *View) (at time.Time) {
 	}
 	return at
 }
-
-// without is a copy of all but one.
-func without(all []string, one string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
-}
