@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +89,65 @@ func TestLeave(t *testing.T) {
 	if err := member.Leave(t.Context(), s, "test", "n1"); err == nil || !strings.Contains(err.Error(), "last member") {
 		t.Fatalf("found %v", err)
 	}
+}
+
+// admitted is a node that has joined by a token, and has not started.
+func admitted(t *testing.T, by *node, name string) *node {
+	t.Helper()
+	s := by.state()
+	defer s.Close()
+	token, err := by.dir.NewToken(t.Context(), s, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, name)
+	if err := n.dir.Join(t.Context(), token, n.self(), n.waits); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestJoinAtOnce: two nodes that are admitted by two members at once both become members.
+func TestJoinAtOnce(t *testing.T) {
+	n1 := first(t, member.DefaultQuota)
+	s := n1.state()
+	defer s.Close()
+	answers(t, s)
+	n2 := n1.joins("n2")
+	voters(t, s, 2)
+	var both sync.WaitGroup
+	for name, by := range map[string]*node{"n3": n1, "n4": n2} {
+		token, err := by.dir.NewToken(t.Context(), s, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := newNode(t, name)
+		both.Go(func() {
+			if err := n.dir.Join(t.Context(), token, n.self(), n.waits); err != nil {
+				t.Error(err)
+				return
+			}
+			n.start()
+		})
+	}
+	both.Wait()
+	voters(t, s, 4)
+}
+
+// TestMembersChangeMeanwhile: a node that starts some time after it was admitted finds other members
+// than there were then, the one that has admitted it not among them.
+func TestMembersChangeMeanwhile(t *testing.T) {
+	n1 := first(t, member.DefaultQuota)
+	s := n1.state()
+	defer s.Close()
+	answers(t, s)
+	n2 := n1.joins("n2")
+	voters(t, s, 2)
+	n3 := admitted(t, n2, "n3")
+	if err := member.Leave(t.Context(), s, "test", "n2"); err != nil {
+		t.Fatal(err)
+	}
+	voters(t, s, 1)
+	n3.start()
+	voters(t, s, 2)
 }

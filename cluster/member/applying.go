@@ -3,6 +3,7 @@ package member
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"lunar/internal/durable"
 )
 
 // Join makes a member of a cluster that is there, by a token. What passes, such as members that do
@@ -27,7 +30,7 @@ func (d Dir) Join(ctx context.Context, tokenText string, n Node, told func(why e
 	if err := d.vacant(); err != nil {
 		return err
 	}
-	key, keyText, err := newKey()
+	key, keyText, err := d.ownKey()
 	if err != nil {
 		return err
 	}
@@ -46,6 +49,24 @@ func (d Dir) Join(ctx context.Context, tokenText string, n Node, told func(why e
 	return d.lay(given.Settings, map[string][]byte{
 		authorityFile: given.Authority, signingFile: given.Signing, ownFile: given.Own, ownKeyFile: keyText,
 	})
+}
+
+// ownKey is the key by which the node asks to be admitted. It is kept before: who has died, or given
+// up, since may have used its token, and is known by the key.
+func (d Dir) ownKey() (*ecdsa.PrivateKey, []byte, error) {
+	if text, err := durable.Read(d.path(ownKeyFile)); err == nil {
+		if key, err := privateOf(text); err == nil {
+			return key, text, nil
+		}
+	}
+	key, text, err := newKey()
+	if err == nil {
+		err = d.make()
+	}
+	if err == nil {
+		err = durable.Replace(d.path(ownKeyFile), text)
+	}
+	return key, text, err
 }
 
 const (

@@ -22,6 +22,7 @@ type door struct {
 	pin     []byte
 	asked   atomic.Int32
 	answers []int
+	hears   func(*application)
 }
 
 func newDoor(t *testing.T, answers ...int) *door {
@@ -48,6 +49,9 @@ func newDoor(t *testing.T, answers ...int) *door {
 		var asked application
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Node.Name != "n2" {
 			t.Errorf("found %+v, %v", asked, err)
+		}
+		if d.hears != nil {
+			d.hears(&asked)
 		}
 		status := d.answers[min(int(d.asked.Add(1)), len(d.answers))-1]
 		if status != http.StatusOK {

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
@@ -86,11 +87,19 @@ type admission struct {
 	Own       []byte   `json:"own"`
 }
 
+// registry is the cluster's state with etcd's list of members: etcd.State.
+type registry interface {
+	cluster.State
+	Members(context.Context) ([]etcd.Member, error)
+	AddLearner(ctx context.Context, peer string) (etcd.Member, []etcd.Member, error)
+	Remove(ctx context.Context, id uint64) error
+}
+
 // doorman admits nodes that have a token.
 type doorman struct {
 	dir      Dir
 	settings Settings
-	state    *etcd.State
+	state    registry
 	log      *slog.Logger
 }
 
@@ -138,7 +147,7 @@ func (d *doorman) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // passing are errors after which the same application may succeed.
-var passing = []error{etcd.ErrUnsettled, cluster.ErrNoQuorum, cluster.ErrUnknown, context.DeadlineExceeded}
+var passing = []error{etcd.ErrUnsettled, errTaken, cluster.ErrNoQuorum, cluster.ErrUnknown, context.DeadlineExceeded}
 
 // statusOf tells whether to ask again.
 func statusOf(err error) int {
@@ -159,54 +168,91 @@ func (d *doorman) admit(ctx context.Context, a *application) (*admission, error)
 	if err := a.Node.judge(); err != nil {
 		return nil, err
 	}
-	t, err := find(ctx, d.state, d.settings.Cluster, a, time.Now())
-	if err != nil {
-		return nil, err
+	if _, err := find(ctx, d.state, d.settings.Cluster, a, time.Now()); err != nil {
+		return nil, err // strangers take no turns
 	}
-	members, err := d.place(ctx, a, t)
+	members, err := d.place(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	given := &admission{Settings: d.settings}
-	given.Settings.Node, given.Settings.Joined, given.Settings.Members, given.Settings.Clients = a.Node, true, map[string]string{}, nil
+	given.Settings.Node, given.Settings.Joined, given.Settings.Members, given.Settings.Clients = a.Node, true, a.Node.others(members), nil
 	for _, m := range members {
-		if len(m.Peers) > 0 && !slices.Contains(m.Peers, a.Node.peer()) {
-			given.Settings.Members[m.Name] = m.Peers[0]
+		if !slices.Contains(m.Peers, a.Node.peer()) {
 			given.Settings.Clients = append(given.Settings.Clients, m.Clients...)
 		}
 	}
 	return given, d.certify(given, public)
 }
 
-// place has a node be a learner, and returns all members.
-func (d *doorman) place(ctx context.Context, a *application, t found) (members []etcd.Member, err error) {
-	if t.mine {
-		members, err = d.state.Members(ctx)
-		if err != nil || slices.ContainsFunc(members, func(m etcd.Member) bool { return m.Name == "" && m.Learner && slices.Contains(m.Peers, a.Node.peer()) }) {
-			return members, err
+// others are where the etcd of members other than the node is reached, by their names. One that has
+// not started has none yet, and its number instead.
+func (n Node) others(members []etcd.Member) map[string]string {
+	all := map[string]string{}
+	for _, m := range members {
+		if len(m.Peers) > 0 && !slices.Contains(m.Peers, n.peer()) {
+			all[cmp.Or(m.Name, fmt.Sprintf("%x", m.ID))] = m.Peers[0]
 		}
 	}
-	if err := settled(ctx, func() error { return d.makeRoom(ctx, a.Node) }); err != nil {
+	return all
+}
+
+// admitting is after how long another member may admit nodes when one has died that was about to.
+const admitting = 5 * time.Second
+
+// place has a node be a learner, and returns all members. Members do so one at a time, since what they
+// decide by is not etcd's to compare: a name is known only when its node has started.
+func (d *doorman) place(ctx context.Context, a *application) (members []etcd.Member, err error) {
+	key := keysOf(d.settings.Cluster) + "admission"
+	err = settled(ctx, func() error {
+		return turn(ctx, d.state, key, d.settings.Node.Name, admitting, func(ctx context.Context) (err error) {
+			members, err = d.add(ctx, a)
+			return err
+		})
+	})
+	return members, err
+}
+
+// add is place of who has the turn. A member may die behind each of its steps, and another one, which
+// the same application comes to, goes on.
+func (d *doorman) add(ctx context.Context, a *application) ([]etcd.Member, error) {
+	t, err := find(ctx, d.state, d.settings.Cluster, a, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	members, err := d.state.Members(ctx)
+	if err != nil || t.mine && slices.ContainsFunc(members, a.Node.admitted) {
+		return members, err
+	}
+	if err := d.makeRoom(ctx, members, a.Node); err != nil {
 		return nil, err
 	}
 	if err := spend(ctx, d.state, t); err != nil {
 		return nil, err
 	}
-	err = settled(ctx, func() (err error) {
-		_, members, err = d.state.AddLearner(ctx, a.Node.peer())
-		return err
-	})
-	return members, err
+	if _, members, err = d.state.AddLearner(ctx, a.Node.peer()); err == nil {
+		return members, nil
+	}
+	// An earlier attempt without an outcome may have come late: then etcd refuses another one.
+	if members, failed := d.state.Members(ctx); failed == nil && slices.ContainsFunc(members, a.Node.admitted) {
+		return members, nil
+	}
+	return nil, err
+}
+
+// admitted reports whether a member is the node, which has not started yet.
+func (n Node) admitted(m etcd.Member) bool {
+	return m.Name == "" && m.Learner && slices.Contains(m.Peers, n.peer())
 }
 
 // settled changes members, which waits for those that have come a short time ago, or are
-// about to.
+// about to, and for other members' turns.
 func settled(ctx context.Context, change func() error) error {
-	ctx, end := context.WithTimeout(ctx, joinPatience/3) // twice in a join
+	ctx, end := context.WithTimeout(ctx, joinPatience/2)
 	defer end()
 	for {
 		err := change()
-		if !errors.Is(err, etcd.ErrUnsettled) {
+		if !errors.Is(err, etcd.ErrUnsettled) && !errors.Is(err, errTaken) {
 			return err
 		}
 		select {
@@ -219,14 +265,10 @@ func settled(ctx context.Context, change func() error) error {
 
 // makeRoom removes what is left of an earlier attempt of a node. It fails if its name is
 // another's, and with ErrUnsettled as long as somebody who was admitted has not started.
-func (d *doorman) makeRoom(ctx context.Context, n Node) error {
-	members, err := d.state.Members(ctx)
-	if err != nil {
-		return err
-	}
+func (d *doorman) makeRoom(ctx context.Context, members []etcd.Member, n Node) error {
 	for _, m := range members {
 		switch {
-		case m.Name == "" && m.Learner && slices.Contains(m.Peers, n.peer()):
+		case n.admitted(m):
 			if err := d.state.Remove(ctx, m.ID); err != nil {
 				return err
 			}

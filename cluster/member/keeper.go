@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,9 +46,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := k.Dir.writeJSON(etcdFile, k.Dir.etcdSettings(s)); err != nil {
-		return err
-	}
 	if err := k.Dir.Renew(time.Now()); err != nil {
 		return err
 	}
@@ -103,6 +101,9 @@ const (
 func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) error {
 	for wait := soonest; ; wait = min(2*wait, latest) {
 		began := time.Now()
+		if err := k.configure(ctx, s, state); err != nil {
+			return err
+		}
 		err := k.runEtcd(ctx, etcdFile)
 		if ctx.Err() != nil {
 			return nil
@@ -121,6 +122,24 @@ func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) er
 			return nil
 		}
 	}
+}
+
+// configure writes etcd's configuration. The first time that a node starts that has joined, etcd demands
+// exactly the members that there are: since it was admitted, others may have come or left.
+func (k *Keeper) configure(ctx context.Context, s Settings, state *etcd.State) error {
+	if s.Joined && !k.Dir.hasBegun() {
+		if members, err := state.Members(ctx); err == nil { // else it is tried with those of then
+			s.Members = s.Node.others(members)
+		}
+	}
+	return k.Dir.writeJSON(etcdFile, k.Dir.etcdSettings(s))
+}
+
+// hasBegun reports whether etcd knows its cluster by its log, which it makes after it has found the
+// members.
+func (d Dir) hasBegun() bool {
+	logs, err := filepath.Glob(filepath.Join(d.path(dataDir), "member", "wal", "*.wal"))
+	return err == nil && len(logs) > 0
 }
 
 // runEtcd runs etcd by a configuration until it ends, which it does with ctx: in order, then with the

@@ -149,6 +149,23 @@ func privateText(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
+// privateOf reads what privateText writes.
+func privateOf(text []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errNoKey
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if err == nil && !ok {
+		err = errNoKey
+	}
+	return key, err
+}
+
+// errNoKey: a file is none of a key.
+var errNoKey = errors.New("found no ECDSA key in PEM")
+
 // pinned believes a server whose authority has a pin.
 func pinned(pin []byte) *tls.Config {
 	return &tls.Config{

@@ -176,7 +176,7 @@ func (u *upkeep) do(ctx context.Context, v view) error {
 				"in-use", v.own.InUse, "quota", v.quota)
 		}
 	case defragment:
-		return u.alone(ctx, func() error { return u.state.Defragment(ctx, u.settings.Node.client()) })
+		return u.alone(ctx, func(ctx context.Context) error { return u.state.Defragment(ctx, u.settings.Node.client()) })
 	}
 	return nil
 }
@@ -214,19 +214,10 @@ func (u *upkeep) reclaim(ctx context.Context, v view) error {
 }
 
 // alone does what one member at a time may do, if no other does it now.
-func (u *upkeep) alone(ctx context.Context, do func() error) error {
-	l, err := u.state.Lease(ctx, time.Minute)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Revoke(context.WithoutCancel(ctx)) }() // it ends by itself else
-	key := keysOf(u.settings.Cluster) + "defragment"
-	_, err = u.state.Commit(ctx, []cluster.Condition{{Key: key}}, []cluster.Change{{Key: key, Value: []byte(u.settings.Node.Name), Lease: l.ID()}})
-	if errors.Is(err, cluster.ErrConflict) {
+func (u *upkeep) alone(ctx context.Context, do func(context.Context) error) error {
+	err := turn(ctx, u.state, keysOf(u.settings.Cluster)+"defragment", u.settings.Node.Name, time.Minute, do)
+	if errors.Is(err, errTaken) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return do()
+	return err
 }
