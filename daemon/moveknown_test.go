@@ -124,3 +124,28 @@ func TestMoveIncrementalRereads(t *testing.T) {
 		t.Errorf("what was received is not what was sent (%v)", err)
 	}
 }
+
+// TestMoveIncrementalForm: what was verified as cipher text is not taken for verified by a receiver
+// that is to store it in clear.
+func TestMoveIncrementalForm(t *testing.T) {
+	from, to := newMover(t, fmt.Sprintf(movesConfig, "")), newEndpoint(t, "")
+	key := filepath.Join(from.dir, "key")
+	from.start()
+	from.written(1, 0, 3, 5)
+	send := func() (string, int) {
+		return from.lunar("volume", "send", "disk", to.at, "--key-file", key, "--incremental")
+	}
+	sealed := filepath.Join(to.dir, "volumes.key")
+	if err := os.WriteFile(sealed, []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job := to.receiving(key, "--standby", "encryption={key-file: "+sealed+"}")
+	if out, status := send(); status != cli.ExitOK {
+		t.Fatalf("found %d, %q", status, out)
+	}
+	to.waited(job, "done")
+	to.receiving(key)
+	if out, status := send(); status == cli.ExitOK {
+		t.Errorf("found %q: the copy is served as cipher text", out)
+	}
+}

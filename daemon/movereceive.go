@@ -39,9 +39,10 @@ type reception struct {
 	*applier
 	*move
 	control.Receive
-	name  string
-	place *bulk.Place
-	store backstore.Store
+	name   string
+	place  *bulk.Place
+	store  backstore.Store
+	sealed bool // the volume is to have encryption
 }
 
 // receive waits for another server until the volume is whole.
@@ -94,7 +95,7 @@ func (r *reception) run(accept func(context.Context) (bulk.SinkLink, error)) (ou
 		}
 		began, before := time.Now(), r.progress.Moved()
 		got, err := bulk.Receive(r.ctx, link, bulk.Acceptance{Accept: r.accept, Cores: moveCores(), Progress: &r.progress})
-		if err == nil {
+		if err == nil && !(r.Standby && r.sealed) { // nobody notes whether what is there is cipher text
 			err = r.place.Journal.Finish(&got, r.Path+receivingSuffix)
 		}
 		err = errors.Join(err, r.close())
@@ -131,7 +132,8 @@ func (r *reception) accept(o bulk.Offer) (*bulk.Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := &bulk.Place{Verified: bulk.FindWhole(journal, partial) != nil}
+	r.sealed = v.Encryption != nil
+	place := &bulk.Place{Verified: !r.sealed && bulk.FindWhole(journal, partial) != nil}
 	if place.Journal, err = bulk.OpenJournal(journal, o.Size); err != nil {
 		return nil, fmt.Errorf("%w: remove %s and it to begin anew", err, partial)
 	}
