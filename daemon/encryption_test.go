@@ -193,7 +193,7 @@ func TestEncryptedVolumes(t *testing.T) {
 	if err := os.Rename(header, header+".kept"); err != nil {
 		t.Fatal(err)
 	}
-	if text := v.refused(); !strings.Contains(text, "found no header file "+header) || !strings.Contains(text, "give-up-data") {
+	if text := v.refused(); !strings.Contains(text, "found no header file "+header) || !strings.Contains(text, "give-up-data") || !strings.Contains(text, "encrypt --keep-data") {
 		t.Errorf("without a header: found\n%s", text)
 	}
 	if err := os.Rename(header+".kept", header); err != nil {

@@ -21,8 +21,12 @@ func MayHaveFirstHeader(v *conf.Volume) error {
 	case v.ReadOnly:
 		return fmt.Errorf("encryption: found no header file %s, and the volume is read-only", header)
 	case !blank:
-		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If nothing of them is needed, lunar encrypt --give-up-data makes a header file",
-			header, strings.Join(pathsOf(v), " or "))
+		clear := "send the volume to one with encryption (lunar volume send)"
+		if v.Type == conf.FileVolume {
+			clear = "lunar encrypt --keep-data encrypts them"
+		}
+		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If they are in clear, %s. If nothing of them is needed, lunar encrypt --give-up-data makes a header file",
+			header, strings.Join(pathsOf(v), " or "), clear)
 	}
 	return nil
 }
