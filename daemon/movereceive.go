@@ -60,6 +60,9 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	if a.daemon.config.Load().Volume(volume) != nil {
 		return out, errors.New("there is a volume of this name already")
 	}
+	if err := checkParent(k.Path, ""); err != nil { // now, and not when the sender comes
+		return out, err
+	}
 	m, err := a.moves.begin(a.life, volume, receiving)
 	if err != nil {
 		return out, err

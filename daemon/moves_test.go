@@ -275,6 +275,8 @@ func TestMoveRefused(t *testing.T) {
 		{from, "no such volume", []string{"send", "tape", to.at, "--key-file", key}},
 		{to, "there is a volume of this name", []string{"receive", "disk", "new.img", "--key-file", key, "--listen", "127.0.0.1:0"}},
 		{to, "expected a file that there is not", []string{"receive", "new", "there.img", "--key-file", key, "--listen", "127.0.0.1:0"}},
+		{to, "no such file or directory", []string{"receive", "new", "nowhere/new.img", "--key-file", key, "--listen", "127.0.0.1:0"}},
+		{to, "expected a directory", []string{"receive", "new", "there.img/new.img", "--key-file", key, "--listen", "127.0.0.1:0"}},
 		{to, "address already in use", []string{"receive", "new", "new.img", "--key-file", key, "--listen", to.at}},
 		{to, "already", []string{"receive", "copy", "new.img", "--key-file", key, "--listen", "127.0.0.1:0"}},
 	} {
