@@ -191,7 +191,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	what := r.name + " was not applied, and nothing was changed"
 	plan := a.planned(cfg)
-	if err := restarts(what, plan); err != nil {
+	if err := restarts(what, plan, r.joint != nil); err != nil {
 		return control.Applied{}, err
 	}
 	impacts := conf.Impacts(a.daemon.config.Load(), cfg, a.facts())
@@ -276,14 +276,23 @@ func (a *applier) lasting(r *request) string {
 	return control.Lasting(a.daemon.rules().Changed)
 }
 
-// restarts refuses what needs a restart.
-func restarts(what string, plan conf.Plan) error {
+// restarts refuses what needs a restart. What is joint no restart changes, for each node that runs
+// refuses it: the reasons say what does.
+func restarts(what string, plan conf.Plan, joint bool) error {
 	if len(plan.Restart) == 0 {
 		return nil
 	}
 	r := &control.Refusal{What: what + ": this needs a restart", State: true}
 	for _, d := range plan.Restart {
-		r.Reasons = append(r.Reasons, control.Reason{Text: d.String()})
+		text := d.String()
+		switch section := d.Path[0]; {
+		case !joint:
+		case section == "volumes" || section == "ceph":
+			text += "; it changes by two revisions: one without it and what uses it, and one with both again"
+		default:
+			text += "; it belongs into each node's own file, and changes by a restart of that node"
+		}
+		r.Reasons = append(r.Reasons, control.Reason{Text: text})
 	}
 	return r
 }

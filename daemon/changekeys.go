@@ -58,9 +58,9 @@ func (c *change) reseal(was, now *conf.Volume) error {
 	return nil
 }
 
-// unwrapping refuses an encryption of volumes with owners that this node, which may own them, could
-// not open. What is in force already it only tells of.
-func (c *change) unwrapping() error {
+// unable refuses volumes with owners that are new, and new encryptions of others, which this node may
+// own and could not open. What is in force already it only tells of.
+func (c *change) unable() error {
 	m := c.daemon.member
 	if m == nil || !c.judging {
 		return nil
@@ -74,9 +74,16 @@ func (c *change) unwrapping() error {
 		headers = s.Headers
 	}
 	var errs []error
+	lacking := map[string]bool{} // Ceph clusters, each of which is told of once
 	for i := range c.cfg.Volumes {
 		now := &c.cfg.Volumes[i]
 		was := c.old.Volume(now.Name)
+		if was == nil && now.OwnedBy(m.conf.Node) && !lacking[now.Ceph] {
+			if err := c.daemon.assembly.Lacks(c.cfg, now); err != nil {
+				errs = append(errs, fmt.Errorf("%s: node %s could not open the volume: %w", conf.Key("volumes", now.Name), m.conf.Node, err))
+				lacking[now.Ceph] = true
+			}
+		}
 		if !now.OwnedBy(m.conf.Node) || was != nil && reflect.DeepEqual(was.Encryption, now.Encryption) {
 			continue
 		}

@@ -13,7 +13,7 @@ func (c *change) confused() error {
 	if err := medium.StoredTwice(c.cfg); err != nil {
 		return err
 	}
-	errs := []error{c.clustered(), c.unwrapping()}
+	errs := []error{c.clustered(), c.unable()}
 	fresh := missingIn(c.old, c.cfg)
 	before := renamed(fresh, missingIn(c.cfg, c.old), medium.KeyOf)
 	for _, v := range fresh {

@@ -108,6 +108,33 @@ func TestJointConfiguration(t *testing.T) {
 	}
 }
 
+// TestJointWithoutKeyring: a node that may own a volume, and lacks a file to reach its Ceph cluster,
+// refuses the volume, and says so of one that is there.
+func TestJointWithoutKeyring(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	keyring := filepath.Join(t.TempDir(), "keyring")
+	text := strings.Replace(jointConfig, "user: lunar", "user: lunar, keyring-file: "+keyring, 1)
+	for _, flags := range [][]string{nil, {"--dry-run"}} {
+		if said := l.apply("n1", cli.ExitFailure, text, flags...); !strings.Contains(said, "node n3: volumes.db: node n3 could not open the volume: ceph.main: ") || !strings.Contains(said, keyring) {
+			t.Errorf("%v: found %q, expected the file that is missing", flags, said)
+		}
+	}
+	writeFile(t, keyring, "")
+	l.apply("n1", cli.ExitOK, text)
+	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n2") == "n1" })
+	if said := l.apply("n1", cli.ExitFailure, strings.Replace(text, keyring, keyring+".new", 1)); !strings.Contains(said, "it changes by two revisions") {
+		t.Errorf("found %q, expected the way to change what needs a restart", said)
+	}
+	if err := os.Remove(keyring); err != nil {
+		t.Fatal(err)
+	}
+	l.nodes["n3"].stop() // a node that is connected goes on without the file
+	l.restart("n3")
+	l.says("n2", true, "Node n3 cannot open volume db, and is not to own it: ceph.main: ")
+	writeFile(t, keyring, "")
+	l.says("n2", false, "Node n3 cannot open volume db")
+}
+
 // TestJointRefused: no node changes anything where one refuses, and all reasons are told.
 func TestJointRefused(t *testing.T) {
 	l := newLabOf(t, ownConfig)
@@ -119,7 +146,7 @@ func TestJointRefused(t *testing.T) {
 		"of one server":   {"volumes: {ram: {type: ram, size: 1MiB}}\n", "a volume of one server is in that server's own file"},
 		"cut off":         {"# volumes and targets\n", "found an empty file"},
 		"much too long":   {jointConfig + "# " + strings.Repeat("x", 8<<20) + "\n", "too long"},
-		"needs a restart": {jointConfig + "qos: {window: 8}\n", "node n1: qos.window"},
+		"needs a restart": {jointConfig + "qos: {window: 8}\n", "node n1: qos.window: running with 32, the file has 8; it belongs into each node's own file"},
 	} {
 		if said := l.apply("n1", cli.ExitFailure, c.text); !strings.Contains(said, c.want) {
 			t.Errorf("%s: found %q", name, said)

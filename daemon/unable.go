@@ -18,19 +18,28 @@ type judgement struct {
 	at      time.Time
 }
 
-// judgeEvery is how often key files are read again to see whether they open the volumes' headers.
+// judgeEvery is how often files are looked at again: whether key files open the volumes' headers, and
+// those of Ceph clusters can be read.
 const judgeEvery = 5 * time.Second
 
 // unableOf are the volumes that this node may own, and could not open.
 func (m *membership) unableOf(cfg *conf.Config, set *volumes.Set, headers map[string][]byte) map[string]string {
-	unable := map[string]string{}
+	unable, lacks := map[string]string{}, map[string]error{}
 	for i := range cfg.Volumes {
 		v := &cfg.Volumes[i]
 		s := set.SharedOf(v.Name)
 		if s == nil || !v.OwnedBy(m.conf.Node) {
 			continue
 		}
-		if err := s.Unable(headers[v.Name]); err != nil {
+		err, looked := lacks[v.Ceph] // the files of a Ceph cluster are looked at once for all its volumes
+		if !looked {
+			err = set.Lacks(cfg, v)
+			lacks[v.Ceph] = err
+		}
+		if err == nil {
+			err = s.Unable(headers[v.Name])
+		}
+		if err != nil {
 			unable[v.Name] = err.Error()
 		}
 	}

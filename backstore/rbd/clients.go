@@ -131,6 +131,22 @@ func (c *Clients) known(a Account) *instance {
 	return i
 }
 
+// Lacks is what keeps this machine from connecting with an account, as far as that is known without
+// asking its cluster: the library, or a file of the account. Who is connected lacks nothing.
+func (c *Clients) Lacks(a Account) error {
+	c.mu.Lock()
+	connected := c.mu.all[a] != nil
+	c.mu.Unlock()
+	if connected {
+		return nil
+	}
+	library, err := c.loaded()
+	if err != nil {
+		return err
+	}
+	return library.Lacks(a)
+}
+
 // loaded returns the library.
 func (c *Clients) loaded() (Library, error) {
 	c.mu.Lock()

@@ -13,6 +13,8 @@ type Library interface {
 	// Connect makes a client instance of a cluster. It waits for a monitor, at most
 	// for some seconds.
 	Connect(Account) (Client, error)
+	// Lacks is what Connect could not read on this machine. It asks no cluster.
+	Lacks(Account) error
 	// Queue makes one for the event thread that calls it.
 	Queue() (Queue, error)
 }

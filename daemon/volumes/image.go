@@ -16,11 +16,21 @@ func ImageConfig(cfg *conf.Config, v *conf.Volume) (rbd.Config, error) {
 	if err != nil {
 		return rbd.Config{}, err
 	}
+	return rbd.Config{Account: accountOf(cfg, v), Image: name, BlockSize: v.BlockSize, ReadOnly: v.ReadOnly}, nil
+}
+
+func accountOf(cfg *conf.Config, v *conf.Volume) rbd.Account {
 	k := cfg.CephCluster(v.Ceph)
-	return rbd.Config{
-		Account: rbd.Account{Config: k.Config, User: k.User, Keyring: k.KeyringFile},
-		Image:   name, BlockSize: v.BlockSize, ReadOnly: v.ReadOnly,
-	}, nil
+	return rbd.Account{Config: k.Config, User: k.User, Keyring: k.KeyringFile}
+}
+
+// Lacks is what keeps this server from opening images of the Ceph cluster of a volume, as far as
+// that is known without asking the cluster.
+func (a *Set) Lacks(cfg *conf.Config, v *conf.Volume) error {
+	if err := a.Ceph.Lacks(accountOf(cfg, v)); err != nil {
+		return fmt.Errorf("ceph.%s: %w", v.Ceph, err)
+	}
+	return nil
 }
 
 // image opens the image of a volume in its Ceph cluster.

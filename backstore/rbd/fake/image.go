@@ -2,6 +2,7 @@ package fake
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -17,6 +18,9 @@ type library Cluster
 
 // Connect implements rbd.Library.
 func (l *library) Connect(a rbd.Account) (rbd.Client, error) {
+	if err := l.Lacks(a); err != nil {
+		return nil, err
+	}
 	c := (*Cluster)(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,6 +30,15 @@ func (l *library) Connect(a rbd.Account) (rbd.Client, error) {
 	c.clients++
 	c.connected++
 	return &client{cluster: c, address: fmt.Sprintf("192.0.2.1:0/%d", c.clients)}, nil
+}
+
+// Lacks implements rbd.Library. The configuration file is not looked for, for there is none.
+func (l *library) Lacks(a rbd.Account) error {
+	if a.Keyring == "" {
+		return nil
+	}
+	_, err := os.Stat(a.Keyring)
+	return err
 }
 
 // Queue implements rbd.Library.

@@ -91,7 +91,7 @@ func (library) Connect(a rbd.Account) (rbd.Client, error) {
 	c := &client{}
 	user, config := text("client."+a.User), text(a.Config)
 	defer free(user, config)
-	if err := readable(a); err != nil {
+	if err := (library{}).Lacks(a); err != nil {
 		return nil, err
 	}
 	if r := C.lr_create(user, &c.cluster); r < 0 {
@@ -104,8 +104,8 @@ func (library) Connect(a rbd.Account) (rbd.Client, error) {
 	return c, nil
 }
 
-// readable names a file that librados could not read: it would say ENOENT or EINVAL only.
-func readable(a rbd.Account) error {
+// Lacks implements rbd.Library. librados would name no file: it says ENOENT or EINVAL only.
+func (library) Lacks(a rbd.Account) error {
 	for _, path := range []string{a.Config, a.Keyring} {
 		if path == "" {
 			continue
