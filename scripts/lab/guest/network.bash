@@ -5,9 +5,9 @@
 #
 # The router sends at most $rate Mbit/s to the readers and marks what comes while its queue is
 # longer than 4 ms (RED); acknowledgements take DELAY. An emulated machine does not carry 200
-# Mbit/s, and its timers are late by milliseconds: a slower router marks from 20 ms on. What a late
-# timer holds back leaves at once (netem): a token bucket that is short would lose it. Below 15
-# Mbit/s low has more than its share: a window always lets 256 KiB a second through.
+# Mbit/s, and its timers are late by milliseconds: a slower router marks from 20 ms on, and what it
+# may send of 10 ms is not lost to a late timer. Below 15 Mbit/s low has more than its share: a
+# window always lets 256 KiB a second through.
 rate=${rate:-200}
 readonly DELAY=30ms MTU=1500
 mark=$((rate < 200 ? rate * 2500 : rate * 500))
@@ -15,7 +15,7 @@ PORTAL=10.9.1.1:3260
 . /lab/tgtd.bash
 
 network_up() {
-	must modprobe -a veth tcp_dctcp sch_red sch_netem
+	must modprobe -a veth tcp_dctcp sch_htb sch_red sch_netem
 	must ip netns add router
 	must ip netns add readers
 	must ip link add t0 mtu $MTU type veth peer name t1 mtu $MTU netns router
@@ -35,9 +35,10 @@ network_up() {
 	must ip netns exec router sysctl -q -w net.ipv4.ip_forward=1
 	must sysctl -q -w net.ipv4.tcp_ecn=1 net.core.wmem_max=4194304 "net.ipv4.tcp_allowed_congestion_control=reno cubic dctcp"
 	must ip netns exec router tc qdisc add dev t1 root netem delay $DELAY limit 10000
-	must ip netns exec router tc qdisc add dev c0 root handle 1: red limit 1000000 \
+	must ip netns exec router tc qdisc add dev c0 root handle 1: htb default 1
+	must ip netns exec router tc class add dev c0 parent 1: classid 1:1 htb rate "${rate}mbit" burst $((rate * 1250)) cburst $((rate * 1250))
+	must ip netns exec router tc qdisc add dev c0 parent 1:1 handle 2: red limit 1000000 \
 		min $mark max $((mark + 3000)) avpkt $MTU burst $((mark / MTU + 1)) bandwidth "${rate}mbit" probability 1 ecn
-	must ip netns exec router tc qdisc add dev c0 parent 1:1 handle 2: netem rate "${rate}mbit" limit 10000
 	echo "bottleneck Of $rate Mbit/s, which marks from $((mark * 8 / rate / 1000)) ms on, and 30 ms away; Linux $(uname -r), emulated."
 }
 
