@@ -40,7 +40,10 @@ func (r *run) reserved() error {
 	}
 	s := r.stranger()
 	err = r.event(&event{"`kill -9` of the owner while the guest's paths are registered and reserve", r.Reserved, 7 * time.Second, func(at *site.Site) error {
-		return errors.Join(at.Kill(8*time.Second), r.held())
+		if err := errors.Join(at.Kill(8*time.Second), r.whole()); err != nil { // a path that is given up cannot be asked
+			return err
+		}
+		return r.held()
 	}})
 	err = errors.Join(err, s.end(), r.held())
 	_, e := r.guest.run(fmt.Sprintf("mpathpersist --out --release --param-rk=%[1]s --prout-type=5 %[2]s && mpathpersist --out --clear --param-rk=%[1]s %[2]s", key, disk))
