@@ -47,8 +47,11 @@ func (r *run) reserved() error {
 	}})
 	err = errors.Join(err, s.end(), r.held())
 	_, e := r.guest.run(fmt.Sprintf("mpathpersist --out --release --param-rk=%[1]s --prout-type=5 %[2]s && mpathpersist --out --clear --param-rk=%[1]s %[2]s", key, disk))
+	if err = errors.Join(err, e); err != nil {
+		return err
+	}
 	r.registered = fmt.Sprintf("Reservations: after each of the kills all paths told the three registrations of the guest (`mpathpersist`, key %s) and its reservation for registrants alone. Another initiator tried to write over each node in turn: %d times the answer was RESERVATION CONFLICT, %d times there was none, for the node was killed, and never GOOD.", key, s.conflicts, s.failures)
-	return errors.Join(err, e)
+	return nil
 }
 
 // held compares what each path tells with what the guest has registered.
