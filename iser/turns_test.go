@@ -75,6 +75,14 @@ func TestPromisedGoFirst(t *testing.T) {
 		return d
 	}
 	hog, first := drive("iqn.2026-11.lunar:hog", 1, depth, hogs), drive(gold, 2, 1, golds)
+	// What the thread has sent until now has completed, and it has seen that: else such a
+	// completion is the first, and the promised one is executed behind that already.
+	w.fabric.Settle()
+	for range 2 { // a pass that has begun may have looked before
+		seen := make(chan struct{})
+		w.Loops()[0].Post(evloop.Func(func() { close(seen) }))
+		<-seen
+	}
 	held, release := make(chan struct{}), make(chan struct{})
 	w.Loops()[0].Post(evloop.Func(func() { close(held); <-release }))
 	<-held
