@@ -76,13 +76,13 @@ func (m *membership) forget(ctx context.Context, s *node.Status, living peers) {
 	}
 	within, cancel := context.WithTimeout(ctx, m.conf.Lease)
 	defer cancel()
-	conditions, changes := m.node.Load().Forgets(due, revision)
-	if len(changes) == 0 {
+	forgotten, conditions, changes := m.node.Load().Forgets(due, revision)
+	if len(forgotten) == 0 {
 		return
 	}
 	if _, err := m.state.Commit(within, conditions, changes); err != nil { // it is tried again
 		m.log.Debug("what the cluster's state has of volumes that are gone is still there", "error", err)
 		return
 	}
-	m.log.Info("the cluster's state has forgotten volumes that are gone from the configuration", "volumes", (len(changes)-1)/3, "revision", revision)
+	m.log.Info("the cluster's state has forgotten volumes that are gone from the configuration", "volumes", len(forgotten), "revision", revision)
 }

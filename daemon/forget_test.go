@@ -13,25 +13,38 @@ import (
 	"lunar/internal/eventually"
 )
 
-// TestForgotten: what the state has of a volume goes with it, also while a node is away, and the
-// volume is served again when it comes again, in the image that it had.
-func TestForgotten(t *testing.T) {
+// newForgetful is a lab whose state forgets volumes at once, with a configuration in force of which
+// one volume was moved to n2, and that volume's record.
+func newForgetful(t *testing.T) (l *lab, with string, before ownership.Record) {
+	t.Helper()
 	was := forgetTime
 	forgetTime = 0
 	t.Cleanup(func() { forgetTime = was })
-	l := newLabOf(t, ownConfig)
-	with := jointConfig + "# with it\n"
-	without := with[:strings.Index(with, "volumes:")] + "targets: {}\n"
+	l = newLabOf(t, ownConfig)
+	with = jointConfig + "# with it\n"
 	l.apply("n1", cli.ExitOK, with)
 	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
 	l.lunar("n1", cli.ExitOK, "cluster", "move", "db", "n2")
-	before := l.record(cluster.KeysOf("lab"))
-	l.nodes["n3"].stop()
-	l.apply("n1", cli.ExitOK, without, "--yes")
-	eventually.Holds(t, "the state has forgotten the volume", func() bool {
+	return l, with, l.record(cluster.KeysOf("lab"))
+}
+
+// forgets puts the configuration into force without its volumes, and waits until the state has
+// forgotten them.
+func (l *lab) forgets(with string) {
+	l.t.Helper()
+	l.apply("n1", cli.ExitOK, with[:strings.Index(with, "volumes:")]+"targets: {}\n", "--yes")
+	eventually.Holds(l.t, "the state has forgotten the volume", func() bool {
 		items, _ := l.network.Get(cluster.KeysOf("lab").Volumes())
 		return len(items) == 0
 	})
+}
+
+// TestForgotten: what the state has of a volume goes with it, also while a node is away, and the
+// volume is served again when it comes again, in the image that it had.
+func TestForgotten(t *testing.T) {
+	l, with, before := newForgetful(t)
+	l.nodes["n3"].stop()
+	l.forgets(with)
 	l.apply("n2", cli.ExitOK, with)
 	eventually.Holds(t, "the volume has an owner again", func() bool { return l.owner("n1") == "n1" && l.owner("n2") == "n1" })
 	if now := l.record(cluster.KeysOf("lab")); now.Epoch <= before.Epoch {
@@ -45,23 +58,10 @@ func TestForgotten(t *testing.T) {
 // TestForgottenOfDead: a volume whose owner dies before it can give the volume away goes from the
 // state, too. If it comes again, its image is taken from that owner, also if that lives still.
 func TestForgottenOfDead(t *testing.T) {
-	was := forgetTime
-	forgetTime = 0
-	t.Cleanup(func() { forgetTime = was })
-	l := newLabOf(t, ownConfig)
-	with := jointConfig + "# with it\n"
-	without := with[:strings.Index(with, "volumes:")] + "targets: {}\n"
-	l.apply("n1", cli.ExitOK, with)
-	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
-	l.lunar("n1", cli.ExitOK, "cluster", "move", "db", "n2")
-	before := l.record(cluster.KeysOf("lab"))
+	l, with, before := newForgetful(t)
 	l.network.Cut("n2", true)
 	l.wires.CutAll("n2", true)
-	l.apply("n1", cli.ExitOK, without, "--yes")
-	eventually.Holds(t, "the state has forgotten the volume", func() bool {
-		items, _ := l.network.Get(cluster.KeysOf("lab").Volumes())
-		return len(items) == 0
-	})
+	l.forgets(with)
 	l.apply("n1", cli.ExitOK, with)
 	owner := ""
 	eventually.Holds(t, "the volume has an owner again", func() bool {

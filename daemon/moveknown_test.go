@@ -86,16 +86,22 @@ func TestMoveIncremental(t *testing.T) {
 	}
 }
 
+// newIncremental is a volume with some blocks, and what sends it incrementally.
+func newIncremental(t *testing.T) (from *mover, to *endpoint, key string, send func() (string, int)) {
+	t.Helper()
+	from, to = newMover(t, fmt.Sprintf(movesConfig, "")), newEndpoint(t, "")
+	key = filepath.Join(from.dir, "key")
+	from.start()
+	from.written(1, 0, 3, 5)
+	return from, to, key, func() (string, int) {
+		return from.lunar("volume", "send", "disk", to.at, "--key-file", key, "--incremental")
+	}
+}
+
 // TestMoveIncrementalRereads: what is not as it was at the receiver is read again there, and
 // what was altered is sent.
 func TestMoveIncrementalRereads(t *testing.T) {
-	from, to := newMover(t, fmt.Sprintf(movesConfig, "")), newEndpoint(t, "")
-	key := filepath.Join(from.dir, "key")
-	from.start()
-	from.written(1, 0, 3, 5)
-	send := func() (string, int) {
-		return from.lunar("volume", "send", "disk", to.at, "--key-file", key, "--incremental")
-	}
+	from, to, key, send := newIncremental(t)
 	job := to.receiving(key, "--standby")
 	if out, status := send(); status != cli.ExitOK {
 		t.Fatalf("found %d, %q", status, out)
@@ -128,13 +134,7 @@ func TestMoveIncrementalRereads(t *testing.T) {
 // TestMoveIncrementalForm: what was verified as cipher text is not taken for verified by a receiver
 // that is to store it in clear.
 func TestMoveIncrementalForm(t *testing.T) {
-	from, to := newMover(t, fmt.Sprintf(movesConfig, "")), newEndpoint(t, "")
-	key := filepath.Join(from.dir, "key")
-	from.start()
-	from.written(1, 0, 3, 5)
-	send := func() (string, int) {
-		return from.lunar("volume", "send", "disk", to.at, "--key-file", key, "--incremental")
-	}
+	_, to, key, send := newIncremental(t)
 	sealed := filepath.Join(to.dir, "volumes.key")
 	if err := os.WriteFile(sealed, []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,10 +24,7 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := n.dir.NewToken(t.Context(), s, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := n.token()
 	join := func(token, name, want string) {
 		t.Helper()
 		other := newNode(t, name)
@@ -58,12 +55,7 @@ func TestTokens(t *testing.T) {
 // TestLeave: a member that leaves puts its copy aside and ends; so does a dead one in the
 // others' lists; one whose server runs, and the last one, cannot leave.
 func TestLeave(t *testing.T) {
-	n1 := first(t, member.DefaultQuota)
-	s := n1.state()
-	defer s.Close()
-	answers(t, s)
-	n2 := n1.joins("n2")
-	voters(t, s, 2)
+	_, n2, s := two(t)
 	if err := member.Leave(t.Context(), s, "test", "n3"); err == nil || !strings.Contains(err.Error(), "found no member n3, expected one of n1, n2") {
 		t.Fatalf("found %v", err)
 	}
@@ -91,37 +83,12 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// admitted is a node that has joined by a token, and has not started.
-func admitted(t *testing.T, by *node, name string) *node {
-	t.Helper()
-	s := by.state()
-	defer s.Close()
-	token, err := by.dir.NewToken(t.Context(), s, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNode(t, name)
-	if err := n.dir.Join(t.Context(), token, n.self(), n.waits); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestJoinAtOnce: two nodes that are admitted by two members at once both become members.
 func TestJoinAtOnce(t *testing.T) {
-	n1 := first(t, member.DefaultQuota)
-	s := n1.state()
-	defer s.Close()
-	answers(t, s)
-	n2 := n1.joins("n2")
-	voters(t, s, 2)
+	n1, n2, s := two(t)
 	var both sync.WaitGroup
 	for name, by := range map[string]*node{"n3": n1, "n4": n2} {
-		token, err := by.dir.NewToken(t.Context(), s, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := newNode(t, name)
+		token, n := by.token(), newNode(t, name)
 		both.Go(func() {
 			if err := n.dir.Join(t.Context(), token, n.self(), n.waits); err != nil {
 				t.Error(err)
@@ -137,13 +104,8 @@ func TestJoinAtOnce(t *testing.T) {
 // TestMembersChangeMeanwhile: a node that starts some time after it was admitted finds other members
 // than there were then, the one that has admitted it not among them.
 func TestMembersChangeMeanwhile(t *testing.T) {
-	n1 := first(t, member.DefaultQuota)
-	s := n1.state()
-	defer s.Close()
-	answers(t, s)
-	n2 := n1.joins("n2")
-	voters(t, s, 2)
-	n3 := admitted(t, n2, "n3")
+	_, n2, s := two(t)
+	n3 := n2.admits("n3")
 	if err := member.Leave(t.Context(), s, "test", "n2"); err != nil {
 		t.Fatal(err)
 	}

@@ -94,8 +94,8 @@ func first(t *testing.T, quota int64) *node {
 // waits hears why a join is not done yet.
 func (n *node) waits(why error) { n.t.Logf("%s waits: %v", n.name, why) }
 
-// joins adds a member, with a token of this one's.
-func (n *node) joins(name string) *node {
+// token is one of this member's.
+func (n *node) token() string {
 	n.t.Helper()
 	state := n.state()
 	defer state.Close()
@@ -103,12 +103,37 @@ func (n *node) joins(name string) *node {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return token
+}
+
+// admits is a node that has joined by a token of this member's, and has not started.
+func (n *node) admits(name string) *node {
+	n.t.Helper()
 	other := newNode(n.t, name)
-	if err := other.dir.Join(n.t.Context(), token, other.self(), n.waits); err != nil {
+	if err := other.dir.Join(n.t.Context(), n.token(), other.self(), n.waits); err != nil {
 		n.t.Fatal(err)
 	}
+	return other
+}
+
+// joins adds a member, with a token of this one's.
+func (n *node) joins(name string) *node {
+	n.t.Helper()
+	other := n.admits(name)
 	other.start()
 	return other
+}
+
+// two are the members of a cluster, which vote, and its state.
+func two(t *testing.T) (n1, n2 *node, s *etcd.State) {
+	t.Helper()
+	n1 = first(t, member.DefaultQuota)
+	s = n1.state()
+	t.Cleanup(func() { s.Close() })
+	answers(t, s)
+	n2 = n1.joins("n2")
+	voters(t, s, 2)
+	return n1, n2, s
 }
 
 // start starts the keeper.

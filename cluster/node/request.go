@@ -119,9 +119,9 @@ func (n *Node) Fill(ctx context.Context, node string) error {
 }
 
 // Forgets is ownership.Observer.Forget by what the node knows now.
-func (n *Node) Forgets(volumes []string, revision int64) (conditions []cluster.Condition, changes []cluster.Change) {
-	_ = n.do(func() { conditions, changes = n.observer.Forget(volumes, revision, time.Now()) }) // it stops
-	return conditions, changes
+func (n *Node) Forgets(volumes []string, revision int64) (forgotten []string, conditions []cluster.Condition, changes []cluster.Change) {
+	_ = n.do(func() { forgotten, conditions, changes = n.observer.Forget(volumes, revision, time.Now()) }) // it stops
+	return forgotten, conditions, changes
 }
 
 // has are the volumes of a node, without those of a process that is gone which nobody here could

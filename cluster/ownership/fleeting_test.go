@@ -88,7 +88,7 @@ func (h *host) forget() {
 		return
 	}
 	standing := h.o.Owners()[fleeting].Standing
-	conditions, changes := h.o.Forget([]string{fleeting}, h.knows, h.now)
+	_, conditions, changes := h.o.Forget([]string{fleeting}, h.knows, h.now)
 	if len(changes) == 0 {
 		return
 	}

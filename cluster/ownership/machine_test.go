@@ -271,7 +271,7 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []string{"gone", "here", "fresh", "own", "open", "dead", "gave up", "heard", "lives", "none"}
-	conditions, changes := forgets.Forget(all, 5, now)
+	_, conditions, changes := forgets.Forget(all, 5, now)
 	put(keys.Node("n1"), Node{Incarnation: "a"}.Encode())
 	if _, err := store.Commit(conditions, changes); !errors.Is(err, cluster.ErrConflict) {
 		t.Errorf("a node that was dead has come back: found %v, expected a conflict", err)

@@ -48,3 +48,12 @@ func (d *Drain) Begin(now, trip int64) {
 
 // Holding reports whether flows have to hold back now.
 func (d *Drain) Holding(now int64) bool { return now < d.until }
+
+// Holds begins what is due, and is Holding. One flow alone does not hold back: the queue is its own.
+// longest is called at a beginning, for the longest round trip of the flows.
+func (d *Drain) Holds(now int64, flows int, longest func() int64) bool {
+	if flows > 1 && d.Due(now) {
+		d.Begin(now, longest())
+	}
+	return d.Holding(now)
+}

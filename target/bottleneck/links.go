@@ -223,20 +223,18 @@ func (k *Link) Capacity() float64 {
 }
 
 // Holds reports whether members that see congestion by round trips have to hold back at now, in
-// ns. One alone does not: the queue is its own.
+// ns.
 func (k *Link) Holds(now int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.delayed > 1 && k.drain.Due(now) {
-		longest := int64(0)
+	return k.drain.Holds(now, k.delayed, func() (longest int64) {
 		for m := range k.members {
 			if m.Delayed {
 				m.held, longest = now, max(longest, m.Trip.Load())
 			}
 		}
-		k.drain.Begin(now, longest)
-	}
-	return k.drain.Holding(now)
+		return longest
+	})
 }
 
 // Estimate is what the bottleneck is taken to carry, in bytes per second.

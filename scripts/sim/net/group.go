@@ -56,18 +56,14 @@ func (g *Group) came(f *governed, now int64) {
 	g.drain.Came(now / Nanosecond)
 }
 
-// holds reports whether flows that see congestion by round trips hold back, as target/bottleneck
-// has it.
+// holds reports whether flows that see congestion by round trips hold back.
 func (g *Group) holds(now int64) bool {
-	now /= Nanosecond
-	if len(g.delayed) > 1 && g.drain.Due(now) {
-		longest := int64(0)
+	return g.drain.Holds(now/Nanosecond, len(g.delayed), func() (longest int64) {
 		for _, f := range g.delayed {
 			longest = max(longest, f.trip/Nanosecond)
 		}
-		g.drain.Begin(now, longest)
-	}
-	return g.drain.Holding(now)
+		return longest
+	})
 }
 
 // stale is after how many round trips without an end of one a flow's rate is none.
