@@ -17,11 +17,11 @@ type Changes struct {
 
 // NewChanges makes a set for a store of size bytes, in parts of unit bytes.
 func NewChanges(size, unit int64) *Changes {
-	return &Changes{unit: unit, size: size, words: make([]atomic.Uint64, ((size+unit-1)/unit+63)/64)}
+	return &Changes{unit: unit, size: size, words: make([]atomic.Uint64, size/unit/64+1)}
 }
 
-// note adds what an operation altered, or may have, once it has ended.
-func (c *Changes) note(op *Op) {
+// Note adds what an operation altered, or may have, once it has ended.
+func (c *Changes) Note(op *Op) {
 	off, n := op.Off, op.Len
 	switch op.Kind {
 	case Write:
@@ -32,20 +32,22 @@ func (c *Changes) note(op *Op) {
 	default:
 		return
 	}
-	for i := off / c.unit; i*c.unit < min(off+n, c.size); i++ {
-		c.Add(i)
+	if n = min(n, c.size-off); n <= 0 {
+		return
 	}
-}
-
-// Add notes that a part was altered.
-func (c *Changes) Add(part int64) {
-	if w, bit := &c.words[part/64], uint64(1)<<(part%64); w.Load()&bit == 0 {
-		w.Or(bit)
+	for part, last := off/c.unit, (off+n-1)/c.unit; part <= last; part = (part/64 + 1) * 64 {
+		mask := ^uint64(0) << (part % 64)
+		if part/64 == last/64 {
+			mask &= ^uint64(0) >> (63 - last%64)
+		}
+		if w := &c.words[part/64]; w.Load()&mask != mask {
+			w.Or(mask)
+		}
 	}
 }
 
 // All notes that everything was altered.
-func (c *Changes) All() { c.note(&Op{Kind: Erase}) }
+func (c *Changes) All() { c.Note(&Op{Kind: Erase}) }
 
 // Take returns the numbers of the parts that were altered, in order, and forgets them. What
 // is altered from now on is noted again.
@@ -95,7 +97,7 @@ func (s *Slot) tracked() tracked {
 
 func (all tracked) note(op *Op) {
 	for _, c := range all {
-		c.note(op)
+		c.Note(op)
 	}
 }
 

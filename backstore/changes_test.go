@@ -1,8 +1,11 @@
 package backstore_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
@@ -67,4 +70,23 @@ func TestChanges(t *testing.T) {
 	if found := second.Take(); len(found) != backstoretest.Size/unit {
 		t.Errorf("found %v, expected all parts, for the store is another one", found)
 	}
+}
+
+// TestChangesOfRanges: of any range the parts are noted that it touches, and no others.
+func TestChangesOfRanges(t *testing.T) {
+	const unit, size = 10, 64*3*10 + 5
+	rapid.Check(t, func(t *rapid.T) {
+		c, want := backstore.NewChanges(size, unit), map[int64]bool{}
+		for range rapid.IntRange(1, 4).Draw(t, "ranges") {
+			off := rapid.Int64Range(0, size).Draw(t, "from")
+			n := rapid.Int64Range(0, size).Draw(t, "bytes")
+			c.Note(&backstore.Op{Kind: backstore.Discard, Off: off, Len: n})
+			for at := off; at < min(off+n, size); at++ {
+				want[at/unit] = true
+			}
+		}
+		if found := c.Take(); !slices.Equal(found, slices.Sorted(maps.Keys(want))) {
+			t.Fatalf("found %v, expected %v", found, slices.Sorted(maps.Keys(want)))
+		}
+	})
 }

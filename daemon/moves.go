@@ -215,6 +215,10 @@ func (a *applier) readWhole(by server.Asker, volume string, p purpose) (r *readi
 	if a.frozen.of(volume) != nil {
 		return nil, errors.New("it is frozen, and nobody reads it until it thaws (lunar volume thaw)")
 	}
+	info := open.Slot.Info()
+	if err := bulk.CheckRoom(info.Size); err != nil {
+		return nil, err
+	}
 	loop, err := a.moves.thread()
 	if err != nil {
 		return nil, err
@@ -223,7 +227,6 @@ func (a *applier) readWhole(by server.Asker, volume string, p purpose) (r *readi
 	if err != nil {
 		return nil, err
 	}
-	info := open.Slot.Info()
 	r = &reading{move: m, slot: open.Slot, loop: loop, origin: bulk.Origin{Name: volume, Size: info.Size, Unit: v.BlockSize, Physical: info.PhysicalBlock}}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ func bootID() string {
 // OpenJournal opens the journal at path, or makes one for a volume of size bytes. One of
 // another size is an error. Nobody else can have it open.
 func OpenJournal(path string, size int64) (*Journal, error) {
+	if err := CheckRoom(size); err != nil {
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -75,12 +79,20 @@ func (j *Journal) load() error {
 		return fmt.Errorf("found one of a volume of %d bytes, expected %d", found, j.Size)
 	}
 	j.Doubtful = strings.TrimRight(string(head[128:256]), "\x00") != bootID() || bootID() == ""
-	sums, err := io.ReadAll(j.f)
-	if err != nil {
-		return err
-	}
-	for i := 0; i < len(j.Sums) && (i+1)*rftp.SumSize <= len(sums); i++ {
-		copy(j.Sums[i][:], sums[i*rftp.SumSize:])
+	return readSums(j.f, j.Sums)
+}
+
+// readSums reads sums as far as there are any; the others are zero.
+func readSums(from io.Reader, to []Sum) error {
+	in := bufio.NewReader(from)
+	for i := range to {
+		if _, err := io.ReadFull(in, to[i][:]); err != nil {
+			to[i] = Sum{}
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			return err
+		}
 	}
 	return nil
 }

@@ -64,6 +64,9 @@ const (
 // OpenKnown opens the file at path, or makes it, for a volume of size bytes with a mark. What
 // it says is forgotten if it was not settled with that.
 func OpenKnown(path string, size int64, m Mark) (*Known, error) {
+	if err := CheckRoom(size); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -139,15 +142,7 @@ func sealOf(sums []Sum) (s Sum) {
 // read reads all sums.
 func (k *Known) read() ([]Sum, error) {
 	sums := make([]Sum, Blocks(k.size))
-	b := make([]byte, len(sums)*rftp.SumSize)
-	n, err := k.f.ReadAt(b, knownHead)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	for i := 0; (i+1)*rftp.SumSize <= n; i++ {
-		sums[i] = Sum(b[i*rftp.SumSize:])
-	}
-	return sums, nil
+	return sums, readSums(io.NewSectionReader(k.f, knownHead, int64(len(sums))*rftp.SumSize), sums)
 }
 
 // Size is that of the volume in bytes.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"lunar/backstore"
 )
 
 // cut is a file that can lose power: of what was written since the last Sync, any sectors
@@ -128,7 +130,7 @@ func (m *known) write(noted bool) {
 		m.writes++
 		m.blocks[n] = m.writes
 		if noted {
-			m.k.Changes.Add(int64(n))
+			m.k.Changes.Note(&backstore.Op{Kind: backstore.Discard, Off: int64(n) * BlockSize, Len: BlockSize})
 			m.expected--
 		}
 	}

@@ -18,7 +18,7 @@ type Sum [rftp.SumSize]byte
 const BlockSize = 1 << 20
 
 // Blocks returns the number of blocks of a volume of size bytes.
-func Blocks(size int64) int64 { return (size + BlockSize - 1) / BlockSize }
+func Blocks(size int64) int64 { return size/BlockSize + min(size%BlockSize, 1) }
 
 // lengthOf is the length of a block: the last one may be shorter.
 func lengthOf(size, block int64) int { return int(min(BlockSize, size-block*BlockSize)) }
