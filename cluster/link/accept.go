@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"lunar/cluster/link/wire"
@@ -27,13 +28,13 @@ func (l *Links) accept() {
 			continue
 		}
 		from, _ := places.AddressOf(raw)
-		if !l.greetings.begin(raw, l.classOf(from), from) {
+		if !l.greetings.Begin(raw, l.classOf(from), from) {
 			wire.HangUp(raw)
 			continue
 		}
 		l.rest.Go(func() {
 			c, err := l.greet(raw)
-			l.greetings.end(raw)
+			l.greetings.End(raw)
 			if err != nil {
 				wire.HangUp(raw)
 				l.config.Logger.Debug("a connection was not taken as another node's", "from", raw.RemoteAddr().String(), "error", err)
@@ -53,7 +54,7 @@ func (l *Links) greet(raw net.Conn) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.greetings.proven(raw)
+	l.greetings.Proven(raw)
 	h, err := wire.ReadHello(raw)
 	if err != nil {
 		return nil, err
@@ -72,6 +73,20 @@ func (l *Links) greet(raw net.Conn) (*conn, error) {
 		return nil, errors.Join(err, ctx.Err())
 	}
 	return c, nil
+}
+
+// classOf is what is known of an address: that it is a node's, or nothing.
+func (l *Links) classOf(from netip.Addr) places.Class {
+	for _, p := range *l.peers.Load() {
+		p.mu.Lock()
+		at, err := netip.ParseAddrPort(p.at.At)
+		is := p.forsake != nil
+		p.mu.Unlock()
+		if is && err == nil && places.Host(at.Addr()) == places.Host(from) {
+			return places.Known
+		}
+	}
+	return places.Stranger
 }
 
 // admit finds the node that a connection is of.

@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"lunar/cluster/link/wire"
+	"lunar/internal/greetings"
 )
+
+// mostGreetings is how many connections may be there that have not proven which node they are of.
+const mostGreetings = 64
 
 // Links are a node's connections to the others. Methods may be called by any number of
 // goroutines.
@@ -21,7 +25,7 @@ type Links struct {
 	lanes     int
 	receivers [256]Receiver
 	watchers  []func(string)
-	greetings greetings
+	greetings *greetings.Greetings
 
 	mu    sync.Mutex // of changes of peers
 	peers atomic.Pointer[map[string]*peer]
@@ -103,7 +107,7 @@ func newLinks(c Config) *Links {
 	if c.Says == nil {
 		c.Says = func() []byte { return nil }
 	}
-	l := &Links{config: c, lanes: min(c.Lanes, (wire.Ways-firstLane)/2)}
+	l := &Links{config: c, greetings: greetings.New(mostGreetings, wire.HangUp), lanes: min(c.Lanes, (wire.Ways-firstLane)/2)}
 	l.ctx, l.close = context.WithCancel(context.Background())
 	l.peers.Store(&map[string]*peer{})
 	return l

@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
 	"lunar/internal/pipeline/rftp"
+	"lunar/internal/places"
 )
 
 // TokenSize is the length of a data channel's token, and HelloSize that of what it begins
@@ -105,6 +107,9 @@ func (c *Control) Key() []byte { return c.key }
 
 // Wait implements bulk.Link.
 func (c *Control) Wait() { c.Users.Wait() }
+
+// From is the address of the other side, if it has one.
+func (c *Control) From() (netip.Addr, bool) { return places.AddressOf(c.conn) }
 
 // Closed is closed by Close.
 func (c *Control) Closed() <-chan struct{} { return c.closed }

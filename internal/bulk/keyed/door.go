@@ -3,12 +3,16 @@ package keyed
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
+
+	"lunar/internal/places"
 )
 
 // Guest is the link of a sender.
 type Guest interface {
 	comparable
+	From() (netip.Addr, bool)
 	Closed() <-chan struct{}
 	Close() error
 }
@@ -59,6 +63,18 @@ func (d *Door[S]) Enter(s S) bool {
 	}
 	_ = s.Close()
 	return false
+}
+
+// ClassOf is what is known of an address from which somebody wants to come in: that the last sender
+// is there, whose data channels come behind it, or nothing.
+func (d *Door[S]) ClassOf(from netip.Addr) places.Class {
+	var nobody S
+	if s := d.Current(); s != nobody {
+		if at, ok := s.From(); ok && places.Host(at) == places.Host(from) {
+			return places.Known
+		}
+	}
+	return places.Stranger
 }
 
 // Current is the link of the last sender; zero: there was none.

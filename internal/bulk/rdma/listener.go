@@ -9,19 +9,20 @@ import (
 	"net/netip"
 
 	"lunar/internal/bulk/keyed"
+	"lunar/internal/greetings"
 	"lunar/iser/verbs"
 )
 
-// maxGreeting is how many control channels may be on their way in; more are refused.
-const maxGreeting = 8
+// mostGreetings is how many control channels may be on their way in.
+const mostGreetings = 8
 
 // Listener awaits who sends.
 type Listener struct {
 	*keyed.Door[*Sink]
-	engine   *engine
-	config   *tls.Config
-	address  netip.AddrPort
-	greeting chan struct{}
+	engine    *engine
+	config    *tls.Config
+	address   netip.AddrPort
+	greetings *greetings.Greetings
 }
 
 // Listen listens at an address for who has the key. The unspecified address is that of all
@@ -35,10 +36,10 @@ func Listen(p verbs.Provider, address netip.AddrPort, key keyed.Key) (*Listener,
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{Door: keyed.NewDoor[*Sink](), engine: e, config: config, greeting: make(chan struct{}, maxGreeting)}
+	l := &Listener{Door: keyed.NewDoor[*Sink](), engine: e, config: config, greetings: greetings.New(mostGreetings, func(c net.Conn) { _ = c.Close() })}
 	err = e.do(func() error {
 		e.request = l.request
-		id, err := e.events.Listen(address, maxGreeting)
+		id, err := e.events.Listen(address, mostGreetings)
 		if err == nil {
 			e.listeners[id], l.address = true, id.LocalAddr()
 		}
@@ -94,14 +95,12 @@ func (l *Listener) request(event *verbs.Event) {
 }
 
 func (l *Listener) control(id verbs.ID) (err error) {
-	select {
-	case l.greeting <- struct{}{}:
-	default:
+	s, from := newStream(), id.PeerAddr().Addr()
+	if !l.greetings.Begin(s, l.ClassOf(from), from) {
 		return errors.New("found too many senders")
 	}
-	s := newStream()
 	if _, err = l.engine.wire(id, s, streamShape); err != nil {
-		<-l.greeting
+		l.greetings.End(s)
 		return err
 	}
 	if err := id.Accept(connParam()); err != nil {
@@ -114,7 +113,7 @@ func (l *Listener) control(id verbs.ID) (err error) {
 // greet takes a sender that has the key.
 func (l *Listener) greet(raw *stream) {
 	c, err := keyed.Server(context.Background(), raw, l.config)
-	<-l.greeting
+	l.greetings.End(raw)
 	if err != nil || !l.Enter(&Sink{Sink: keyed.NewSink(c), control: raw.wire}) {
 		_ = raw.Close()
 	}

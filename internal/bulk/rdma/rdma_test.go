@@ -448,6 +448,35 @@ func TestStrangersKey(t *testing.T) {
 	}
 }
 
+// TestSilentStrangers: however many streams say nothing, a sender comes in.
+func TestSilentStrangers(t *testing.T) {
+	h := newHosts(t, fake.Options{})
+	from, err := start(h.fabric.Host("silent", false, fake.DeviceOptions{Name: "rxe2", Addr: netip.MustParseAddr("10.0.0.3")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		from.order(func() {
+			for _, w := range from.wires {
+				w.end(net.ErrClosed)
+			}
+			from.shut()
+		})
+		<-from.ended
+	})
+	for range 2 * mostGreetings {
+		if err := (&Source{engine: from, to: at}).connect(t.Context(), newStream(), streamShape, controlChannel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.dial(h.key)
+	if _, err := h.listener.Accept(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_ = s.Close()
+	s.Wait()
+}
+
 // TestNobodyListens: the error names the address.
 func TestNobodyListens(t *testing.T) {
 	h := newHosts(t, fake.Options{})

@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"lunar/internal/bulk/keyed"
+	"lunar/internal/greetings"
+	"lunar/internal/places"
 )
 
-// maxGreeting is how many connections may be on their way in; more are closed.
-const maxGreeting = 16
+// mostGreetings is how many connections may be on their way in.
+const mostGreetings = 64
 
 // Listener awaits who sends.
 type Listener struct {
 	*keyed.Door[*Sink]
-	listener net.Listener
-	config   *tls.Config
-	greeting chan struct{}
+	listener  net.Listener
+	config    *tls.Config
+	greetings *greetings.Greetings
 }
 
 // Listen listens at an address for who has the key.
@@ -32,7 +34,7 @@ func Listen(address string, key keyed.Key) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{Door: keyed.NewDoor[*Sink](), listener: listener, config: config, greeting: make(chan struct{}, maxGreeting)}
+	l := &Listener{Door: keyed.NewDoor[*Sink](), listener: listener, config: config, greetings: greetings.New(mostGreetings, func(c net.Conn) { _ = c.Close() })}
 	go l.run()
 	return l, nil
 }
@@ -57,10 +59,10 @@ func (l *Listener) run() {
 			}
 			continue
 		}
-		select {
-		case l.greeting <- struct{}{}:
+		from, _ := places.AddressOf(conn)
+		if l.greetings.Begin(conn, l.ClassOf(from), from) {
 			go l.greet(conn)
-		default:
+		} else {
 			_ = conn.Close()
 		}
 	}
@@ -68,7 +70,7 @@ func (l *Listener) run() {
 
 // greet finds out what a connection is. It closes those that are nothing.
 func (l *Listener) greet(conn net.Conn) {
-	defer func() { <-l.greeting }()
+	defer l.greetings.End(conn)
 	tune(conn)
 	_ = conn.SetDeadline(time.Now().Add(keyed.HandshakeTime)) // a connection that has none fails below
 	what := make([]byte, 1)
@@ -88,6 +90,7 @@ func (l *Listener) greet(conn net.Conn) {
 
 func (l *Listener) control(raw net.Conn) bool {
 	c, err := keyed.Server(context.Background(), raw, l.config)
+	l.greetings.End(raw) // it may have to wait in Enter
 	return err == nil && l.Enter(&Sink{Sink: keyed.NewSink(c)})
 }
 
