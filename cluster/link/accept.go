@@ -6,26 +6,25 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"time"
 
 	"lunar/cluster/link/wire"
+	"lunar/internal/greetings"
 	"lunar/internal/places"
 )
 
 // accept takes the connections that other nodes make.
 func (l *Links) accept() {
+	door := greetings.Door{Listener: l.config.Transport.Listener, Told: func(why error) { // no file descriptors, perhaps
+		l.config.Logger.Warn("connections of other nodes cannot be accepted", "error", why)
+	}}
 	for {
-		raw, err := l.config.Transport.Listener.Accept()
+		raw, err := door.Accept()
 		switch {
-		case l.ctx.Err() != nil:
-			if err == nil {
-				wire.HangUp(raw)
-			}
+		case err != nil:
 			return
-		case err != nil: // no file descriptors, perhaps
-			l.config.Logger.Warn("a connection of another node could not be accepted", "error", err)
-			time.Sleep(soonest)
-			continue
+		case l.ctx.Err() != nil:
+			wire.HangUp(raw)
+			return
 		}
 		from, _ := places.AddressOf(raw)
 		if !l.greetings.Begin(raw, l.classOf(from), from) {

@@ -44,6 +44,7 @@ type node struct {
 	port int
 	log  *eventually.Output
 	cmd  *exec.Cmd
+	with func(*exec.Cmd) // changes how it is started; nil: as it is
 }
 
 // ports returns the first of three free ports in a row, which nobody else in this test has.
@@ -143,6 +144,9 @@ func (n *node) start() {
 	n.cmd = exec.Command(os.Args[0], "run", "--dir", string(n.dir))
 	n.cmd.Env = append(os.Environ(), asKeeper+"=1")
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
+	if n.with != nil {
+		n.with(n.cmd)
+	}
 	if err := n.cmd.Start(); err != nil {
 		n.t.Fatal(err)
 	}

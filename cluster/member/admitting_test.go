@@ -159,7 +159,7 @@ const forever = 1 << 30
 func (g *gatehouse) member(name string, calls int, late bool) *doorman {
 	d := &dying{State: g.net.State(name), roll: g.roll, left: calls, late: late}
 	g.t.Cleanup(func() { d.Close() })
-	return &doorman{g.dir, Settings{Cluster: "c", Node: Node{Name: name}}, d, slog.New(slog.DiscardHandler)}
+	return newDoorman(g.dir, Settings{Cluster: "c", Node: Node{Name: name}}, d, slog.New(slog.DiscardHandler))
 }
 
 // applies is a node's application with a token of its own.

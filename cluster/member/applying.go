@@ -74,7 +74,8 @@ const (
 	joinPatience = 30 * time.Second // of one question
 	joinPause    = time.Second      // before members are asked again
 	dialPatience = 5 * time.Second  // there may be other members
-	maxMessage   = 1 << 20          // bytes of an application or admission
+	// Bytes of an application, which a stranger may have made, and of an admission.
+	maxApplication, maxMessage = 16 << 10, 1 << 20
 )
 
 // applicant asks the members of a token to be admitted.

@@ -18,7 +18,12 @@ import (
 
 	"lunar/cluster"
 	"lunar/cluster/etcd"
+	"lunar/internal/greetings"
+	"lunar/internal/loglimit"
 )
+
+// nameMost is how many bytes a node's name may have.
+const nameMost = 64
 
 // nodeName is what a node may be called: it is part of keys, and of etcd's lists.
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$`)
@@ -26,7 +31,7 @@ var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?
 func (n Node) judge() error {
 	switch {
 	case !nodeName.MatchString(n.Name):
-		return fmt.Errorf("node %q: expected letters, digits, dots and hyphens, 64 at most", n.Name)
+		return fmt.Errorf("node %q: expected letters, digits, dots and hyphens, 64 at most", n.shown())
 	case n.Address == "" || net.ParseIP(n.Address).IsUnspecified():
 		return fmt.Errorf("node %s: found address %q, expected one by which the others reach it", n.Name, n.Address)
 	case n.Port < 1 || n.Port > 65533:
@@ -34,6 +39,9 @@ func (n Node) judge() error {
 	}
 	return nil
 }
+
+// shown is the name, of which a stranger may have made more than a log should have.
+func (n Node) shown() string { return n.Name[:min(len(n.Name), 2*nameMost)] }
 
 // isHere fails for an address that nothing can listen at on this machine, as etcd is to.
 func (n Node) isHere() error {
@@ -101,6 +109,11 @@ type doorman struct {
 	settings Settings
 	state    registry
 	log      *slog.Logger
+	heard    *loglimit.Journal // what strangers may write in the log
+}
+
+func newDoorman(d Dir, s Settings, state registry, log *slog.Logger) *doorman {
+	return &doorman{d, s, state, log, loglimit.New(log, time.Now)}
 }
 
 // serve admits nodes at the member's third port until ctx ends.
@@ -117,14 +130,35 @@ func (d *doorman) serve(ctx context.Context) error {
 		return own, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+joinPath, http.MaxBytesHandler(http.HandlerFunc(d.answer), maxMessage))
+	mux.Handle("POST "+joinPath, http.MaxBytesHandler(http.HandlerFunc(d.answer), maxApplication))
+	var once http.Protocols
+	once.SetHTTP1(true) // HTTP/2 has hundreds of questions at once on a connection
 	server := &http.Server{
-		Addr: d.settings.Node.joining(), Handler: mux, ReadTimeout: joinPatience, WriteTimeout: joinPatience,
+		Handler: mux, ReadTimeout: joinPatience, WriteTimeout: joinPatience, Protocols: &once,
 		TLSConfig: &tls.Config{GetCertificate: own, MinVersion: tls.VersionTLS13},
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
+	l, err := net.Listen("tcp", d.settings.Node.joining())
+	if err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	if err := server.ListenAndServeTLS("", ""); !errors.Is(err, http.ErrServerClosed) {
+	tell := time.NewTicker(loglimit.Interval)
+	defer tell.Stop()
+	go func() {
+		for {
+			select {
+			case <-tell.C:
+				d.heard.Tell()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	hall := greetings.NewHall(greetings.Door{Listener: l, Told: func(why error) {
+		d.log.Warn("nodes that join cannot be heard", "err", why)
+	}}, mostGreetings)
+	if err := server.ServeTLS(hall, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -138,7 +172,8 @@ func (d *doorman) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	given, err := d.admit(r.Context(), &a)
 	if err != nil {
-		d.log.Warn("a node was not admitted to the cluster", "node", a.Node.Name, "from", r.RemoteAddr, "err", err)
+		from, _, _ := net.SplitHostPort(r.RemoteAddr)
+		d.heard.Logger(from, false).Warn("a node was not admitted to the cluster", "node", a.Node.shown(), "from", r.RemoteAddr, "err", err)
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
@@ -196,6 +231,9 @@ func (n Node) others(members []etcd.Member) map[string]string {
 	}
 	return all
 }
+
+// mostGreetings is how many connections the port by which nodes join has at a time.
+const mostGreetings = 64
 
 // admitting is after how long another member may admit nodes when one has died that was about to.
 const admitting = 5 * time.Second

@@ -65,7 +65,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer all.Wait()
 	defer end()
 	failed := make(chan error, 2)
-	all.Go(func() { failed <- (&doorman{k.Dir, s, state, k.Log}).serve(ctx) })
+	all.Go(func() { failed <- newDoorman(k.Dir, s, state, k.Log).serve(ctx) })
 	all.Go(func() { failed <- watchProcesses(ctx, k.Dir.Socket(), state, k.Log) })
 	all.Go(func() { (&upkeep{dir: k.Dir, settings: s, state: state, log: k.Log, ready: k.Ready}).run(ctx) })
 	removed := make(chan error, 1)

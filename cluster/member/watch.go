@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lunar/cluster/etcd"
+	"lunar/internal/greetings"
 )
 
 // watchProcesses ends the leases of processes that die (etcd.Options.Guard): a process has
@@ -24,8 +25,11 @@ func watchProcesses(ctx context.Context, path string, state *etcd.State, log *sl
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { l.Close() })()
+	door := greetings.Door{Listener: l, Told: func(why error) {
+		log.Warn("the deaths of processes are not noticed: their leases end after their time", "err", why)
+	}}
 	for {
-		c, err := l.Accept()
+		c, err := door.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
