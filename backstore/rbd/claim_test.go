@@ -1,6 +1,7 @@
 package rbd_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -90,5 +91,43 @@ func TestAskedByFenced(t *testing.T) {
 	eventually.Holds(t, "the server knows that its instance is refused", func() bool { return c.Clients.Refused(address) })
 	if next := stay(t, c); next == address || c.Clients.Refused(next) {
 		t.Errorf("found instance %q after %q", next, address)
+	}
+}
+
+// TestClaimOfClone: a clone has the notes of what it was made of, and nobody had it open: the
+// claims of its cluster begin with the first one. What it is open for counts from then on.
+func TestClaimOfClone(t *testing.T) {
+	s := newSite(t, nil)
+	a := s.server("a")
+	parent := claimed(t, a, 9)
+	t.Cleanup(func() { _ = parent.Close() })
+	of, err := parent.Images()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := of.Begin("one")
+	if err == nil {
+		err = errors.Join(d.Take(t.Context(), nil, ""), d.Keep(time.Now()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := of.Clone(t.Context(), "one", "rbd/clone")
+	if err == nil {
+		err = errors.Join(c.Place(), c.Settle())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Image.Image = "clone"
+	for epoch := uint64(1); epoch <= 2; epoch++ {
+		if err := claimed(t, a, epoch).Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	a.Epoch, a.Instance = 1, stay(t, a)
+	if store, err := rbd.Open(a); err == nil {
+		_ = store.Close()
+		t.Error("an image was opened for an earlier claim than its last one")
 	}
 }

@@ -13,6 +13,10 @@ const OwnerNote = "lunar-owner"
 // for. It stays.
 const EpochNote = "lunar-epoch"
 
+// epochOfNote is the name of the metadata by which an image has of which one EpochNote is, by its
+// ID: a clone or copy has the notes of what it was made of, and nobody had it open.
+const epochOfNote = "lunar-epoch-of"
+
 // owned is what is noted with an image: which server has it open, and by which instance.
 // It is removed when the image is closed in order.
 type owned struct{ server, instance string }

@@ -236,10 +236,21 @@ func (s *Store) enter(image Image) error {
 			return err
 		}
 	}
-	if last > s.Epoch {
+	g, err := image.Geometry()
+	if err != nil {
+		return err
+	}
+	of, err := image.Note(epochOfNote) // earlier versions did not note it
+	if err != nil {
+		return err
+	}
+	if last > s.Epoch && (of == "" || of == g.ID) {
 		return fmt.Errorf("found that it was open for claim %d of its cluster, expected none after %d", last, s.Epoch)
 	}
-	return image.Annotate(EpochNote, s.claimed())
+	if err := image.Annotate(EpochNote, s.claimed()); err != nil || of == g.ID {
+		return err
+	}
+	return image.Annotate(epochOfNote, g.ID) // the last: before, the epoch is that of another image
 }
 
 // meetFresh has Fresh hear of an image that holds nothing.
