@@ -1,6 +1,7 @@
 package bottleneck
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"lunar/scheduler"
 	"lunar/scheduler/qrdma"
@@ -25,9 +27,8 @@ const (
 
 // Links are network devices by name. The zero value has none yet.
 type Links struct {
-	mu      sync.Mutex
-	byName  map[way]*Link
-	devices map[netip.Addr]string // names of devices by local address
+	mu     sync.Mutex
+	byName map[way]*Link
 }
 
 type way struct {
@@ -80,18 +81,14 @@ const (
 // unknownRate is the rate of a device that tells none, in bytes per second: 10 Gbit/s.
 const unknownRate = 1.25e9
 
-// Of is the link of a local address, with the rate that the configuration gives its device,
+// Of is the link of a local address now, with the rate that the configuration gives its device,
 // or the device says. Where no network device has the address it is called device.
 func (l *Links) Of(local netip.Addr, device string, to Way, n *scheduler.Network) *Link {
+	name := deviceOf(local, device)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byName == nil {
-		l.byName, l.devices = map[way]*Link{}, map[netip.Addr]string{}
-	}
-	name, known := l.devices[local]
-	if !known {
-		name = deviceOf(local, device)
-		l.devices[local] = name
+		l.byName = map[way]*Link{}
 	}
 	rate := float64(n.Links[name])
 	if rate == 0 {
@@ -106,15 +103,34 @@ func (l *Links) Of(local netip.Addr, device string, to Way, n *scheduler.Network
 	return k
 }
 
-// deviceOf is the name of the device that has an address, or otherwise.
+// deviceOf is the name of the device that has an address, or otherwise. It asks the kernel for the
+// addresses of all devices at once: net.Interface.Addrs does that for each device again.
 func deviceOf(local netip.Addr, otherwise string) string {
-	devices, _ := net.Interfaces() // without them the connection's link has no name of its own
-	for i := range devices {
-		addrs, _ := devices[i].Addrs()
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == local {
-				return devices[i].Name
+	dump, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
+	if err != nil {
+		return otherwise
+	}
+	all, _ := syscall.ParseNetlinkMessage(dump) // what the kernel has written
+	for i := range all {
+		if all[i].Header.Type != syscall.RTM_NEWADDR {
+			continue
+		}
+		own, peer := netip.Addr{}, netip.Addr{}
+		attributes, _ := syscall.ParseNetlinkRouteAttr(&all[i])
+		for _, a := range attributes {
+			switch a.Attr.Type { // rtnetlink(7)
+			case syscall.IFA_LOCAL:
+				own, _ = netip.AddrFromSlice(a.Value)
+			case syscall.IFA_ADDRESS: // of a point-to-point device the other end's
+				peer, _ = netip.AddrFromSlice(a.Value)
 			}
+		}
+		if own.IsValid() && own != local || !own.IsValid() && peer != local {
+			continue
+		}
+		// Behind family, length of the prefix, flags and scope is the device's index.
+		if device, err := net.InterfaceByIndex(int(binary.NativeEndian.Uint32(all[i].Data[4:]))); err == nil {
+			return device.Name
 		}
 	}
 	return otherwise

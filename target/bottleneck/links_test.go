@@ -3,7 +3,11 @@ package bottleneck
 import (
 	"math"
 	"net/netip"
+	"os/exec"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"lunar/scheduler"
 	"lunar/scheduler/qtcp"
@@ -95,5 +99,33 @@ func TestLinkHoldsBack(t *testing.T) {
 	k.Leave(&b)
 	if k.Holds(300 * s) {
 		t.Error("nobody is there who would hold back")
+	}
+}
+
+// TestAddressMoves: a connection that begins is on the device that has its address then.
+func TestAddressMoves(t *testing.T) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with its network
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skipf("a network of its own: %v", err)
+	}
+	var all Links
+	local, n := netip.MustParseAddr("192.0.2.1"), &scheduler.Network{Links: map[string]int64{"lo": 600}}
+	for _, step := range []struct{ change, want string }{{"", "other"}, {"add", "lo"}, {"del", "other"}} {
+		if step.change != "" {
+			if out, err := exec.Command("ip", "address", step.change, "192.0.2.1/32", "dev", "lo").CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+		}
+		if found := all.Of(local, "other", Out, n).Name(); found != step.want {
+			t.Errorf("after %q: found %s, expected %s", step.change, found, step.want)
+		}
+	}
+	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		if found := all.Of(netip.MustParseAddr(address), "other", Out, n).Name(); found != "lo" {
+			t.Errorf("%s: found %s, expected lo", address, found)
+		}
 	}
 }
