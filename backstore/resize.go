@@ -146,7 +146,9 @@ func (v *volume) settle() error {
 func (v *volume) grow(from, to int64, settled bool) error {
 	err := unix.Ftruncate(v.fd, to)
 	if err == nil && !settled {
-		err = v.settle()
+		if err = v.settle(); err != nil {
+			v.distrust(err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)

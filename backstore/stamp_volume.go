@@ -50,6 +50,7 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 	info := v.Info()
 	if !info.ReadOnly && !(v.direct && v.opened != Stamp{}) {
 		if err := unix.Fdatasync(v.fd); err != nil {
+			v.distrust(err)
 			return Stamp{}, err
 		}
 	}

@@ -36,6 +36,7 @@ var (
 	ErrOutOfRange  = errors.New("beyond the end of the backing store")
 	ErrUnsupported = errors.New("not supported by the backing store")
 	ErrGone        = errors.New("the backing store has vanished")
+	ErrLost        = errors.New("what was written before may be lost") // a failed flush, which says so once: later ones may succeed
 	ErrReadOnly    = errors.New("the backing store is read-only")
 	ErrFenced      = fmt.Errorf("somebody else has it now: %w", ErrGone) // what a server fails with that was fenced off
 )

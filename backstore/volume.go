@@ -128,15 +128,19 @@ func (v *volume) fail(op *Op, errno unix.Errno) error {
 	if c.verb == syncCall || c.durable() && errno == unix.EIO {
 		v.distrust(errno)
 	}
+	if c.verb == syncCall {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+	}
 	return err
 }
 
 // distrust makes all later flushes fail. The kernel drops the pages that it
 // could not write and reports that once; whoever flushes next would be told
-// that its data is safe.
+// that its data is safe. Of direct writes it has none: what a disk's cache has lost of them
+// ErrLost tells, and the disk goes on.
 func (v *volume) distrust(errno error) {
 	if v.direct && !v.bounces() {
-		return // every write reported its own end
+		return
 	}
 	err := fmt.Errorf("flush %s: data written earlier may be lost since write-back failed; check the file and restart: %w", v.path, Classify(errno))
 	if v.damage.CompareAndSwap(nil, &damage{err: err}) {

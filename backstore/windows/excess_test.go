@@ -2,6 +2,7 @@ package windows
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
 	"lunar/backstore/memstore"
 	"lunar/internal/eventually"
 	"lunar/internal/racetest"
@@ -151,6 +153,32 @@ func TestExcessWhileTheFastDeviceFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExcessTellsOfFlushesBeside: when a flush of the background fails, whoever flushes next is told:
+// the device may have lost what it had acknowledged to others, and says so once.
+func TestExcessTellsOfFlushesBeside(t *testing.T) {
+	slow := errstore.Wrap(memory(t, backstoretest.Size, true))
+	c := excessOf(slow, memory(t, ExcessLeast, true))
+	c.Window, c.Large = time.Hour, 64<<10
+	x := openExcess(t, c)
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client := backstoretest.NewClient(t, x, backstoretest.NewLoop(t, true))
+	for off, n := range map[int64]int{0: 128 << 10, 256 << 10: 4096} {
+		client.Must(t, backstore.Op{Kind: backstore.Write, Off: off, Data: backstoretest.Pattern(n, 1)})
+	}
+	slow.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Flush}, Err: errBroken, Times: 1})
+	if err := x.writeBack(func() bool { return true }); !errors.Is(err, errBroken) {
+		t.Fatalf("found %v, expected that the flush fails", err)
+	}
+	if err := client.Do(backstore.Op{Kind: backstore.Flush}); !errors.Is(err, errBroken) {
+		t.Errorf("found %v, expected the error of the flush before", err)
+	}
+	client.Must(t, backstore.Op{Kind: backstore.Flush})
 }
 
 // TestExcessRefuses: what is no fast device of this volume stays as it is.

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -9,6 +10,7 @@ import (
 type unflushed struct {
 	flushing sync.Mutex  // held while the device is flushed: others may rely on that once it has ended
 	changed  atomic.Bool // a change has ended since a flush began
+	lost     error       // of a flush that nobody has heard of who has changed anything; under flushing
 }
 
 // end notes that a change has ended, well or not, before anybody is told: a flush that
@@ -19,12 +21,26 @@ func (u *unflushed) end() { u.changed.Store(true) }
 func (u *unflushed) flush(d *disk) error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
+	lost := u.lost
+	u.lost = nil
 	if !u.changed.Swap(false) {
-		return nil
+		return lost
 	}
 	err := d.flush()
 	if err != nil {
 		u.end()
+	}
+	return errors.Join(lost, err)
+}
+
+// flushBeside flushes the device in the background. If that fails, the next flush does: the device
+// may have told of what others have changed, and tells it once.
+func (u *unflushed) flushBeside(d *disk) error {
+	u.flushing.Lock()
+	defer u.flushing.Unlock()
+	err := d.flush()
+	if err != nil {
+		u.lost = err
 	}
 	return err
 }

@@ -194,7 +194,7 @@ func (x *Excess) back(e extent, b []byte) error {
 // more.
 func (x *Excess) release(index int, s segment, all []extent, b []byte) error {
 	// What has taken a place in this segment's stead must be as stable as that was.
-	if err := errors.Join(x.slow.flush(), x.fast.flush()); err != nil {
+	if err := errors.Join(x.unflushed.slow.flushBeside(x.slow), x.unflushed.fast.flushBeside(x.fast)); err != nil {
 		return err
 	}
 	x.gate.Lock()

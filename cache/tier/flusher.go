@@ -54,7 +54,7 @@ func newFlusher(v *shared, loop *evloop.Loop, log *slog.Logger) (*flusher, error
 	f := &flusher{volume: v, room: &v.room, log: log, loop: loop, lane: l}
 	f.kicks.loop, f.kicks.look = loop, f
 	f.age.Fire, f.retry.Fire = f.aged, f.turn
-	f.last.Done = func(*backstore.Op) { f.closed(f.last.Err) }
+	f.last.Done = func(*backstore.Op) { f.flushedBelow() }
 	loop.Post(evloop.Func(func() { loop.Arm(&f.age, v.age()) }))
 	return f, nil
 }
@@ -249,8 +249,15 @@ func (f *flusher) flushBelow() {
 	f.running = true
 	f.last.Kind = backstore.Flush
 	if f.lane.lower.begin(&f.last) {
-		f.closed(f.last.Err)
+		f.flushedBelow()
 	}
+}
+
+func (f *flusher) flushedBelow() {
+	if f.last.Err != nil && f.volume.config.OnFlushError != nil { // if the volume stays, nobody else hears of it
+		f.volume.config.OnFlushError(-1, f.last.Err)
+	}
+	f.closed(f.last.Err)
 }
 
 // closed ends close. After an error the flusher goes on.

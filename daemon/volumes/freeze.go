@@ -38,7 +38,7 @@ func (f *Freezing) Hold(ctx context.Context, frozen func(), thaw <-chan struct{}
 		if within <= 0 {
 			return store, errors.New("what was under way has ended too late")
 		}
-		if err := flushWithin(f.r.loop, store, within); err != nil {
+		if err := f.r.flush(store, within); err != nil {
 			return store, err
 		}
 		frozen()

@@ -159,7 +159,7 @@ func (r *reopening) writeDirty() error {
 		return nil
 	}
 	if r.open.Cached == nil || !r.open.Cached.MayWriteBack() {
-		return flushWithin(r.loop, r.open.Slot, CloseWait)
+		return r.flush(r.open.Slot, CloseWait)
 	}
 	through := r.CacheChangesOf(&r.from)
 	through.Policy = tier.Through
@@ -170,7 +170,17 @@ func (r *reopening) writeDirty() error {
 	if n := r.open.Slot.Dirty(); n > 0 {
 		return fmt.Errorf("%s of it are in the cache and could not be written in %v; see lunar status", bytesize.Text(n), CloseWait)
 	}
-	return flushWithin(r.loop, r.open.Slot, CloseWait)
+	return r.flush(r.open.Slot, CloseWait)
+}
+
+// flush is flushWithin of the volume. If it fails, those who have written to it may hear of that
+// by nothing else.
+func (r *reopening) flush(store backstore.Store, within time.Duration) error {
+	err := flushWithin(r.loop, store, within)
+	if errors.Is(err, backstore.ErrLost) {
+		r.open.Unit.DeferredError(-1, err)
+	}
+	return err
 }
 
 // flushWithin makes a volume stable: once before, so that it is quick when everything is
@@ -200,7 +210,7 @@ func (r *reopening) restore() error {
 // exchange closes the store and opens it anew; if that fails, as it was before. It
 // never gives back a store that is closed, for its descriptor may be another file's.
 func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
-	if err := flushWithin(r.loop, old, reopenWait); err != nil && !r.open.Slot.Empty() {
+	if err := r.flush(old, reopenWait); err != nil && !r.open.Slot.Empty() {
 		return old, err
 	}
 	if r.open.Cached != nil && r.to.Cache != nil {

@@ -76,7 +76,7 @@ func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, 
 }
 
 func (r *reopening) rollBack(old backstore.Store, key string, to images.Copy) (backstore.Store, error) {
-	if err := flushWithin(r.loop, old, reopenWait); err != nil {
+	if err := r.flush(old, reopenWait); err != nil {
 		return old, err
 	}
 	if err := SameKey(key, r.open.Key()); err != nil { // which an initiator may have replaced

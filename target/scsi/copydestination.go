@@ -29,7 +29,7 @@ func (d *copyDest) Written() {
 // Lost implements thirdparty.Destination.
 func (d *copyDest) Lost() *sense.Data {
 	e := d.lu.lastDeferred.Load()
-	if e == nil || e == d.before || d.flush == 0 || d.lu.stability.covers(d.flush) || d.lu.stability.covers(e.flush) {
+	if e == nil || e == d.before || d.flush == 0 || !e.lost && d.lu.stability.covers(d.flush) || d.lu.isMadeUp(e) {
 		return nil
 	}
 	return &e.sense

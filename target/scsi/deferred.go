@@ -40,6 +40,7 @@ func (s *stability) covers(flush uint64) bool { return flush <= s.stable.Load() 
 type deferredError struct {
 	sense sense.Data
 	flush uint64 // once it succeeds, the data are stable after all
+	lost  bool   // no flush makes up for it
 }
 
 // maxDeparted bounds the initiator ports that are remembered without a nexus.
@@ -61,14 +62,17 @@ type departed struct {
 // later flush has made up for. Nexuses that end leave theirs to the next of the
 // same initiator port. Data that were dirty before the unit was made are
 // everybody's. Any goroutine may call it.
-func (lu *LogicalUnit) DeferredError(off int64, err error) {
-	d := &deferredError{sense: lu.deferredSense(off, err), flush: lu.stability.next()}
+func (lu *LogicalUnit) DeferredError(off int64, err error) { lu.deferError(off, err, nil) }
+
+// deferError is DeferredError for all but a nexus that hears of it otherwise.
+func (lu *LogicalUnit) deferError(off int64, err error, hears *Nexus) {
+	d := &deferredError{lu.deferredSense(off, err), lu.stability.next(), errors.Is(err, backstore.ErrLost)}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.lastDeferred.Store(d) // before it is asked who has written: see Nexus.wroteVolatile
 	all := lu.inherits()
 	for n := range lu.mu.nexuses {
-		if all || !lu.stability.covers(n.wrote.Load()) {
+		if n != hears && (all || !lu.stability.covers(n.wrote.Load())) {
 			n.deferred.Store(d)
 		}
 	}
@@ -77,6 +81,11 @@ func (lu *LogicalUnit) DeferredError(off int64, err error) {
 			lu.mu.departed[port] = departed{left.wrote, d}
 		}
 	}
+}
+
+// isMadeUp reports whether what could not be written is stable after all.
+func (lu *LogicalUnit) isMadeUp(d *deferredError) bool {
+	return !d.lost && lu.stability.covers(d.flush)
 }
 
 // inherits reports whether the store may still have data that were dirty before
@@ -120,7 +129,7 @@ func (n *Nexus) wroteVolatile() {
 // one.
 func (n *Nexus) takeDeferred() *sense.Data {
 	d := n.deferred.Swap(nil)
-	if d == nil || n.LU.stability.covers(d.flush) {
+	if d == nil || n.LU.isMadeUp(d) {
 		return nil
 	}
 	return &d.sense
@@ -146,7 +155,7 @@ func (lu *LogicalUnit) leave(n *Nexus) {
 }
 
 func (lu *LogicalUnit) forgettable(d departed) bool {
-	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.stability.covers(d.deferred.flush))
+	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.isMadeUp(d.deferred))
 }
 
 // inherit gives a nexus what earlier ones of its initiator port have left, and

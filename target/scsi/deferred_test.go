@@ -196,6 +196,38 @@ func TestDeferredMadeUpFor(t *testing.T) {
 	d.expect(d.a, nil)
 }
 
+// TestFlushThatLost: when a flush fails after which the store may lack what was written, all are told
+// who have written, even if a later one succeeds.
+func TestFlushThatLost(t *testing.T) {
+	d := newDeferral(t)
+	c := d.attach("c")
+	lost := sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError, Deferred: true}
+	d.write(d.a, 0)
+	d.write(d.b, 0)
+	d.m.fail = func(op *backstore.Op) error {
+		if op.Kind == backstore.Flush {
+			return fmt.Errorf("%w: %w", backstore.ErrLost, errOfTest)
+		}
+		return nil
+	}
+	if x := d.th.start(d.b, syncCDB, nil, 0).finish().c; x.Status != CheckCondition || x.Sense.Deferred {
+		t.Fatalf("status %02x, sense %+v", x.Status, x.Sense)
+	}
+	d.m.fail = nil
+	d.good(c, syncCDB, nil)
+	d.expect(d.a, &lost)
+	for _, n := range []*Nexus{d.a, d.b, c} {
+		d.expect(n, nil)
+	}
+	d.write(d.a, 0)
+	slow := newThread(t, d.m, 1)
+	slow.defers = 100
+	write := slow.start(d.a, cdb16(0x8a, 0, 9, 1), make([]byte, 512), 0)
+	d.good(d.b, syncCDB, nil)
+	write.finish()
+	d.expect(d.a, nil)
+}
+
 // TestDeferredOnlyVolatile: what is stable when it is acknowledged is no matter.
 func TestDeferredOnlyVolatile(t *testing.T) {
 	d := newDeferral(t)

@@ -52,6 +52,9 @@ func (c *Command) failOp(s *segment) {
 	lu := c.Nexus.LU
 	lba := uint64(s.op.Off) >> lu.blockShift
 	lu.complain(s.op.Kind, lba, s.op.Err)
+	if errors.Is(s.op.Err, backstore.ErrLost) { // the others' data as well, and this was their only sign
+		lu.deferError(-1, s.op.Err, c.Nexus)
+	}
 	if lu.config.Shared && errors.Is(s.op.Err, backstore.ErrGone) { // another server has it, or will
 		c.Fail(sense.InTransition)
 		return
