@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -121,12 +122,17 @@ func (d Dir) vacant() error {
 	return fmt.Errorf("%s has a member already, node %s of cluster %s: move the directory away if nobody needs that any more", d, s.Node.Name, s.Cluster)
 }
 
+// writeJSON writes a file, unless it is so already: a disk may have no room.
 func (d Dir) writeJSON(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {
 		return err
 	}
-	return durable.Replace(d.path(name), append(text, '\n'))
+	text = append(text, '\n')
+	if was, err := durable.Read(d.path(name)); err == nil && bytes.Equal(was, text) {
+		return nil
+	}
+	return durable.Replace(d.path(name), text)
 }
 
 // lay writes the files of a new member, the settings last: without them there is none.

@@ -99,12 +99,14 @@ const (
 
 // keepEtcd runs etcd, again and again, until ctx ends or the member was removed.
 func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) error {
+	var why string // it was told last
+	var told time.Time
 	for wait := soonest; ; wait = min(2*wait, latest) {
 		began := time.Now()
-		if err := k.configure(ctx, s, state); err != nil {
-			return err
+		err := k.configure(ctx, s, state)
+		if err == nil {
+			err = k.runEtcd(ctx, etcdFile)
 		}
-		err := k.runEtcd(ctx, etcdFile)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -115,7 +117,10 @@ func (k *Keeper) keepEtcd(ctx context.Context, s Settings, state *etcd.State) er
 		if time.Since(began) > steady {
 			wait = soonest
 		}
-		k.Log.Error("etcd has ended, and is started again", "err", err, "after", wait)
+		if text := fmt.Sprint(err); text != why || time.Since(told) > tellAgain {
+			why, told = text, time.Now()
+			k.Log.Error("etcd has ended, and is started again until it runs", "err", err, "after", wait)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

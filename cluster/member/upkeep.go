@@ -86,6 +86,7 @@ type upkeep struct {
 	reclaimed int64     // a revision
 	told      time.Time // of a full state
 	renewed   time.Time // when it was looked at the certificate
+	unnoted   bool      // the members could not be noted, which was told
 }
 
 const (
@@ -159,8 +160,12 @@ func (u *upkeep) do(ctx context.Context, v view) error {
 			}
 		}
 	}
-	if err := u.note(v.members); err != nil {
-		return err
+	switch err := u.note(v.members); {
+	case err == nil:
+		u.unnoted = false
+	case !u.unnoted: // and the state may need room all the more
+		u.unnoted = true
+		u.log.Error("the members of the cluster could not be noted", "file", settingsFile, "err", err)
 	}
 	switch v.next(u.reclaimed) {
 	case reclaim:
@@ -194,8 +199,13 @@ func (u *upkeep) note(members []etcd.Member) error {
 	if slices.Equal(others, u.settings.Clients) && u.settings.Joined {
 		return nil
 	}
-	u.settings.Clients, u.settings.Joined = others, true
-	return u.dir.writeJSON(settingsFile, u.settings)
+	next := u.settings
+	next.Clients, next.Joined = others, true
+	err := u.dir.writeJSON(settingsFile, next)
+	if err == nil { // else it is tried again
+		u.settings = next
+	}
+	return err
 }
 
 // reclaim is the answer to a file that has reached its quota. All members may do it at
