@@ -24,13 +24,16 @@ func (x *Excess) run() {
 		if x.Empty() && x.pressed.Load() == 0 || !x.works() {
 			continue
 		}
+		was := x.trouble.Load()
 		if err := x.writeBack(x.pause); err != nil {
-			x.log.Error("writes in excess could not be written back: they stay on the fast device", "err", err)
+			if was == nil { // it is tried again and again
+				x.log.Error("writes in excess could not be written back: they stay on the fast device", "err", err)
+			}
 			text := "writes in excess cannot be written back: " + err.Error()
 			x.trouble.Store(&text)
 			x.sleep(time.Second)
-		} else {
-			x.trouble.Store(nil)
+		} else if x.trouble.Store(nil); was != nil {
+			x.log.Info("writes in excess are written back again")
 		}
 		x.turn()
 	}
