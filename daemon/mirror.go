@@ -72,7 +72,7 @@ func (a *applier) scrub(by server.Asker, volume string) (out control.Scrubbed, e
 	m, ok := a.daemon.Health.Base(volume).(*windows.Mirror)
 	var of *move
 	if ok {
-		of, err = a.moves.begin(a.life, volume, comparing) // which a change of the volume cancels
+		of, err = a.moves.begin(a.life, volume, comparing, "") // which a change of the volume cancels
 	} else {
 		err = errors.New("found no mirror of that name")
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/backstore"
 	"lunar/backstore/crypt"
 	"lunar/conf"
@@ -57,13 +59,14 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	if !filepath.IsAbs(k.Path) {
 		k.Path = filepath.Join(a.dir, k.Path)
 	}
+	k.Path = filepath.Clean(k.Path)
 	if a.daemon.config.Load().Volume(volume) != nil {
 		return out, errors.New("there is a volume of this name already")
 	}
 	if err := checkParent(k.Path, ""); err != nil { // now, and not when the sender comes
 		return out, err
 	}
-	m, err := a.moves.begin(a.life, volume, receiving)
+	m, err := a.moves.begin(a.life, volume, receiving, k.Path)
 	if err != nil {
 		return out, err
 	}
@@ -71,6 +74,9 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	r := &reception{applier: a, move: m, Receive: k, name: volume}
 	if !durable.Absent(k.Path) {
 		if got := bulk.FindWhole(k.Path+journalSuffix, k.Path); got != nil { // a server that was killed has not served it
+			if err := r.alike(got); err != nil {
+				return out, err
+			}
 			return r.serve(got)
 		}
 		return out, fmt.Errorf("found %s, expected a file that there is not", k.Path)
@@ -98,7 +104,8 @@ func (r *reception) run(accept func(context.Context) (bulk.SinkLink, error)) (ou
 		}
 		began, before := time.Now(), r.progress.Moved()
 		got, err := bulk.Receive(r.ctx, link, bulk.Acceptance{Accept: r.accept, Cores: moveCores(), Progress: &r.progress})
-		if err == nil && !(r.Standby && r.sealed) { // nobody notes whether what is there is cipher text
+		if err == nil {
+			got.Sealed = r.sealed
 			err = r.place.Journal.Finish(&got, r.Path+receivingSuffix)
 		}
 		err = errors.Join(err, r.close())
@@ -136,7 +143,8 @@ func (r *reception) accept(o bulk.Offer) (*bulk.Place, error) {
 		return nil, err
 	}
 	r.sealed = v.Encryption != nil
-	place := &bulk.Place{Verified: !r.sealed && bulk.FindWhole(journal, partial) != nil}
+	whole := bulk.FindWhole(journal, partial)
+	place := &bulk.Place{Verified: !r.sealed && whole != nil && !whole.Sealed} // with encryption nobody knows by which header
 	if place.Journal, err = bulk.OpenJournal(journal, o.Size); err != nil {
 		return nil, fmt.Errorf("%w: remove %s and it to begin anew", err, partial)
 	}
@@ -243,13 +251,37 @@ func (r *reception) finish(got *bulk.Received) (control.ReceivedVolume, error) {
 	if r.Standby {
 		return out, nil
 	}
-	if !durable.Absent(r.Path) {
+	// Whatever has come to the path meanwhile stays.
+	err := unix.Renameat2(unix.AT_FDCWD, out.Path, unix.AT_FDCWD, r.Path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) && durable.Absent(r.Path) { // a file system that cannot look for that itself
+		err = os.Rename(out.Path, r.Path)
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EINVAL) {
 		return out, fmt.Errorf("found %s, which was not there before; what was received is %s", r.Path, out.Path)
 	}
-	if err := errors.Join(os.Rename(out.Path, r.Path), durable.SyncDir(filepath.Dir(r.Path))); err != nil {
+	if err := errors.Join(err, durable.SyncDir(filepath.Dir(r.Path))); err != nil {
 		return out, err
 	}
 	return r.serve(got)
+}
+
+// alike refuses to serve cipher text in clear, or the reverse.
+func (r *reception) alike(got *bulk.Received) error {
+	v, err := r.volume(got.Offer)
+	if err == nil && (v.Encryption != nil) != got.Sealed {
+		with := map[bool]string{false: "without", true: "with"}
+		err = fmt.Errorf("found %s, which was received %s encryption, expected one %s", r.Path, with[got.Sealed], with[!got.Sealed])
+	}
+	return err
+}
+
+// notServed says where the volume is. A refusal by itself would tell that nothing was changed.
+func (r *reception) notServed(err error) error {
+	reasons := []control.Reason{{Text: err.Error()}}
+	if was := (*control.Refusal)(nil); errors.As(err, &was) && len(was.Reasons) > 0 {
+		reasons = was.Reasons
+	}
+	return &control.Refusal{What: r.Path + " is whole, and is not served (the same command, or lunar volume create, makes a volume of it)", State: true, Reasons: reasons}
 }
 
 // serve makes a volume of a file that has its name.
@@ -257,7 +289,7 @@ func (r *reception) serve(got *bulk.Received) (control.ReceivedVolume, error) {
 	out := r.result(got)
 	out.Path = r.Path
 	if _, err := r.applier.edit(server.Asker{By: "a move"}, control.Changes{Edits: r.edit(got.Offer)}); err != nil {
-		return out, fmt.Errorf("%s is whole, and is not served (lunar volume create makes a volume of it): %w", r.Path, err)
+		return out, r.notServed(err)
 	}
 	out.Served = true
 	return out, os.Remove(r.Path + journalSuffix)

@@ -39,6 +39,7 @@ const (
 // move is one of them.
 type move struct {
 	purpose
+	path     string // that a volume is received to
 	progress bulk.Progress
 	ctx      context.Context // ends when it is cancelled, the volume goes, or the server stops
 	cancel   context.CancelFunc
@@ -51,8 +52,8 @@ const (
 	moveWorkers = 4
 )
 
-// begin notes a move of a volume; end of it follows.
-func (s *moves) begin(life context.Context, volume string, p purpose) (*move, error) {
+// begin notes a move of a volume, to a path if it is received; end of it follows.
+func (s *moves) begin(life context.Context, volume string, p purpose, path string) (*move, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.by == nil {
@@ -61,10 +62,15 @@ func (s *moves) begin(life context.Context, volume string, p purpose) (*move, er
 	if s.by[volume] != nil {
 		return nil, errors.New("it is being sent, received or read as a whole already")
 	}
+	for name, m := range s.by {
+		if path != "" && m.path == path {
+			return nil, fmt.Errorf("volume %s is being received there", name)
+		}
+	}
 	if life.Err() != nil {
 		return nil, errors.New("the server is stopping")
 	}
-	m := &move{purpose: p, ended: make(chan struct{})}
+	m := &move{purpose: p, path: path, ended: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(life)
 	s.by[volume] = m
 	return m, nil
@@ -223,7 +229,7 @@ func (a *applier) readWhole(by server.Asker, volume string, p purpose) (r *readi
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.moves.begin(a.life, volume, p)
+	m, err := a.moves.begin(a.life, volume, p, "")
 	if err != nil {
 		return nil, err
 	}

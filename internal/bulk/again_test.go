@@ -2,6 +2,7 @@ package bulk_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/internal/bulk"
 	"lunar/internal/evloop"
+	"lunar/internal/pipeline"
+	"lunar/internal/pipeline/rftp"
 )
 
 // faulty is a store that returns something else than was stored at an offset, some times.
@@ -80,5 +83,63 @@ func TestStoredNotNoted(t *testing.T) {
 	}
 	if _, r := move(t, from, to, origin(from)); r.Stored != 1 || r.Kept != 1 || !bytes.Equal(from.contents(t), to.contents(t)) {
 		t.Errorf("found %+v", r)
+	}
+}
+
+// twice is a link that damages the first two frames of a block. heard gets a value when what the
+// receiver says of one of them was taken in.
+type twice struct {
+	bulk.SourceLink
+	block int64
+	sent  atomic.Int64
+	heard chan struct{}
+	told  bool // the last message said so
+}
+
+func (l *twice) Write(b *pipeline.Block, frame []byte, c rftp.Credit, done func(error)) {
+	if b.Offset == l.block*mib && l.sent.Add(1) <= 2 {
+		frame[100] ^= 1
+	}
+	l.SourceLink.Write(b, frame, c, done)
+}
+
+func (l *twice) Receive() (rftp.Message, error) {
+	if l.told {
+		l.heard <- struct{}{}
+	}
+	m, err := l.SourceLink.Receive()
+	l.told = err == nil && m.Type == rftp.BlockAgain
+	return m, err
+}
+
+// TestDamagedTwice: a block of which two forms were damaged is sent again once.
+func TestDamagedTwice(t *testing.T) {
+	const size, block = 40 * mib, 7
+	from, to := newMedium(t, size), newSide(t, size)
+	for n := range bulk.Blocks(size) {
+		from.write(t, n*mib, backstoretest.Pattern(mib, uint64(n)))
+	}
+	link := &twice{SourceLink: dial(t, to), block: block, heard: make(chan struct{}, 2)}
+	o, asked := origin(from), 0
+	o.Changed = func() (blocks []int64) {
+		if asked++; asked > 2 {
+			return nil
+		}
+		<-link.heard
+		for n := int64(0); asked == 1 && n < 33; n++ { // more than are left to the last pass
+			blocks = append(blocks, n)
+		}
+		return blocks
+	}
+	o.Hold = func(ctx context.Context, last func(context.Context, *bulk.Volume) error) error {
+		return last(ctx, from.volume)
+	}
+	received := to.receive(t.Context())
+	sent, err := bulk.Send(t.Context(), link, o, bulk.Options{Channels: 1, Cores: 1})
+	if r := <-received; err != nil || r.err != nil || r.Damaged != 2 || sent.Again != 2 || !bytes.Equal(from.contents(t), to.contents(t)) {
+		t.Fatalf("sent: %+v, %v; received: %+v, %v", sent, err, r.Received, r.err)
+	}
+	if n := link.sent.Load(); n != 3 {
+		t.Errorf("the block was sent %d times, expected 3", n)
 	}
 }

@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lunar/internal/pipeline/rftp"
@@ -80,7 +81,9 @@ func (s *sending) settle(ctx context.Context, v *Volume) error {
 		answered := s.answered
 		s.mu.Unlock()
 		if len(redo) > 0 {
-			if err := s.pass(ctx, "sent again, because it was damaged", redo, v); err != nil {
+			// In a pass a block is once: two of its stages would have one place for its sum.
+			once := slices.Compact(slices.Sorted(slices.Values(redo)))
+			if err := s.pass(ctx, "sent again, because it was damaged", once, v); err != nil {
 				s.mu.Lock()
 				s.redo = append(s.redo, redo...)
 				s.answered -= uint64(len(redo))

@@ -35,6 +35,7 @@ type Received struct {
 	Kept     int64 // blocks that the journal had before
 	Damaged  int64 // blocks that were damaged on their way
 	Checksum Sum
+	Sealed   bool // the file has cipher text; whoever finishes it says so
 }
 
 // Acceptance says how a volume is received.

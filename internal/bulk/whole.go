@@ -19,12 +19,14 @@ func fileOf(path string) (id [3]uint64, err error) {
 	return [3]uint64{st.Ino, uint64(st.Size), uint64(st.Mtim.Nano())}, nil
 }
 
-// Where the head of a journal says that the volume is whole: 1; the file; lengths of logical
+// Where the head of a journal says that the volume is whole: 1, or 2 if it is cipher text; the file; lengths of logical
 // and physical blocks; blocks stored, kept and stored again; the checksum; the name.
 const (
 	wholeAt   = 256
 	wholeSize = 8*(1+3+2+3) + 32 + 2
 	mostName  = journalHead - wholeAt - wholeSize
+
+	wholeClear, wholeSealed = 1, 2
 )
 
 // Finish notes that the volume is whole and equal to what was sent, in the file at path. Who
@@ -34,8 +36,11 @@ func (j *Journal) Finish(r *Received, path string) error {
 	if err != nil {
 		return err
 	}
-	b := make([]byte, 0, journalHead)
-	for _, n := range []uint64{1, id[0], id[1], id[2], uint64(r.Unit), uint64(r.Physical), uint64(r.Stored), uint64(r.Kept), uint64(r.Repeated)} {
+	b, whole := make([]byte, 0, journalHead), uint64(wholeClear)
+	if r.Sealed {
+		whole = wholeSealed
+	}
+	for _, n := range []uint64{whole, id[0], id[1], id[2], uint64(r.Unit), uint64(r.Physical), uint64(r.Stored), uint64(r.Kept), uint64(r.Repeated)} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	b = append(b, r.Checksum[:]...)
@@ -76,12 +81,13 @@ func FindWhole(journal, path string) *Received {
 	for i := range n {
 		n[i] = binary.BigEndian.Uint64(head[wholeAt+8*i:])
 	}
-	if n[0] != 1 || [3]uint64(n[1:4]) != id {
+	if n[0] != wholeClear && n[0] != wholeSealed || [3]uint64(n[1:4]) != id {
 		return nil
 	}
 	w := &Received{
 		Offer:  Offer{Size: int64(binary.BigEndian.Uint64(head[64:])), Unit: int(n[4]), Physical: int(n[5])},
 		Stored: int64(n[6]), Kept: int64(n[7]), Repeated: int64(n[8]), Checksum: Sum(head[wholeAt+72 : wholeAt+104]),
+		Sealed: n[0] == wholeSealed,
 	}
 	at := wholeAt + wholeSize
 	w.Name = string(head[at : at+min(int(binary.BigEndian.Uint16(head[at-2:])), mostName)])
