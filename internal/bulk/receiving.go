@@ -71,8 +71,13 @@ func (r *receiving) prepare(channels int) (err error) {
 	base, rkey, err := r.link.Expose(r.session, channels, r.pool, lead, frame, func(addr uint64) *pipeline.Block {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if r.sink == nil { // a channel may come in before Expose has returned
+			return nil
+		}
 		return r.sink.At(addr)
 	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.base = base
 	r.sink = rftp.NewSink(r.pool.Blocks, base, rkey, stride, 1)
 	return err
