@@ -16,7 +16,7 @@ import (
 func TestMapInDoubt(t *testing.T) {
 	for name, change := range map[string]func(*Mirror){
 		"who leads":       func(m *Mirror) { _ = m.exchange() },
-		"what may differ": func(m *Mirror) { m.quieten() },
+		"what may differ": func(m *Mirror) { _ = m.quieten() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b, page := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)

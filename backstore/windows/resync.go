@@ -3,6 +3,7 @@ package windows
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"time"
 
@@ -20,6 +21,7 @@ func (m *Mirror) run() {
 	defer tick.Stop()
 	changed, since := uint64(0), evloop.Monotonic()
 	var again patience
+	var exchanging, settling complaint
 	for {
 		select {
 		case <-m.quit:
@@ -42,11 +44,9 @@ func (m *Mirror) run() {
 				again.tell(m.resync(), evloop.Monotonic())
 			}
 		case m.due(now):
-			if err := m.exchange(); err != nil {
-				m.log.Error("a mirror could not exchange the roles of its members", "err", err)
-			}
+			exchanging.tell(m.log, "a mirror could not exchange the roles of its members", m.exchange())
 		case now-since > int64(rest):
-			m.quieten()
+			settling.tell(m.log, "a mirror's members could not be made alike", m.quieten())
 		}
 	}
 }
@@ -90,16 +90,28 @@ func (m *Mirror) dropFailed() {
 }
 
 // quieten makes both members alike if they may differ, so that a start has nothing to do.
-func (m *Mirror) quieten() {
+func (m *Mirror) quieten() error {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	if m.mode != paired || m.map_.note.differ.empty() {
-		return
+		return nil
 	}
 	m.view.Store(&view{reader: m.leader})
 	defer m.look()
-	if err := m.settle(); err != nil {
-		m.log.Error("a mirror's members could not be made alike", "err", err)
+	return m.settle()
+}
+
+// complaint is why something fails that is tried again and again: it is logged once.
+type complaint string
+
+func (c *complaint) tell(log *slog.Logger, what string, err error) {
+	if err == nil {
+		*c = ""
+		return
+	}
+	if text := complaint(err.Error()); text != *c {
+		*c = text
+		log.Error(what, "err", err)
 	}
 }
 

@@ -48,8 +48,8 @@ func TestFlushThatLosesData(t *testing.T) {
 	old, next := backstoretest.Pattern(4096, 1), backstoretest.Pattern(4096, 2)
 	for name, change := range map[string]func(m *Mirror, leader, chart *errstore.Store, k *backstoretest.Client){
 		"at rest": func(m *Mirror, _, _ *errstore.Store, _ *backstoretest.Client) {
-			m.quieten()
-			m.quieten()
+			_ = m.quieten()
+			_ = m.quieten()
 		},
 		"an exchange that the map cannot take": func(m *Mirror, _, chart *errstore.Store, _ *backstoretest.Client) {
 			chart.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Times: 1, Err: errBroken})
