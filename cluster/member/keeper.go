@@ -153,7 +153,8 @@ func (k *Keeper) runEtcd(ctx context.Context, file string) error {
 	runtime.LockOSThread() // the death of this thread is that of the parent to the kernel
 	defer runtime.UnlockOSThread()
 	cmd := k.Etcd("--config-file", k.Dir.path(file))
-	cmd.Stdout, cmd.Stderr = k.Messages, k.Messages
+	told := newMessages(k.Messages, time.Now)
+	cmd.Stdout, cmd.Stderr = told, told
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return err
