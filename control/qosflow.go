@@ -25,7 +25,7 @@ type ClassedConnection struct {
 	Window     int64   `json:"window_bytes,omitempty" doc:"What may be under way to the initiator."`
 	Alpha      float64 `json:"alpha,omitempty" doc:"Smoothed share of what was marked, 0 to 1."`
 	Quality    float64 `json:"quality,omitempty" doc:"The target divided by the rate: below 1 the connection makes way."`
-	Rate       int64   `json:"rate_bytes_per_second,omitempty" doc:"What reached the initiator, smoothed."`
+	Rate       int64   `json:"rate_bytes_per_second,omitempty" doc:"How fast data reached the initiator while they were sent, smoothed. Pauses do not count: of who asks for little it is far above what it gets (read_bytes of /v1/overview)."`
 	Share      int64   `json:"target_bytes_per_second,omitempty" doc:"What its class gives it of the bottleneck."`
 	Bottleneck int64   `json:"bottleneck_bytes_per_second,omitempty" doc:"What the bottleneck behind the device is taken to carry."`
 	Asked      int64   `json:"write_window_bytes,omitempty" doc:"What writes may be asked for at once."`

@@ -85,6 +85,15 @@ func (s *span) networks() map[string]*network {
 		n.carries, n.rate = max(n.carries, c.Bottleneck), n.rate+c.Rate
 		n.initiators = noted(n.initiators, c.Initiator)
 	}
+	for _, n := range all { // a connection's rate is that of its bursts: pauses do not count
+		moved := 0.0
+		for _, name := range n.initiators {
+			if who := s.known[name]; who != nil {
+				moved += max(who.ReadBytes, who.WrittenBytes)
+			}
+		}
+		n.rate = min(n.rate, int64(moved))
+	}
 	return all
 }
 

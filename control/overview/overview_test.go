@@ -204,11 +204,16 @@ func TestAnswers(t *testing.T) {
 		"cache": {func(n, b *Snapshot) {
 			n.Status.Cache, b.Status.Cache = &control.Cache{ThrottledWrites: 4, DirtyBytes: 1 << 20, DirtyLimitBytes: 1 << 20}, &control.Cache{}
 		}, "full", "Writes wait for the cache: 1MiB are not written yet, of 1MiB that may be", "depth"},
+		"bursts": {func(n, b *Snapshot) {
+			ruled(n, b)
+			n.Status.QoS.Promises = nil
+			n.Status.QoS.Connections = []control.ClassedConnection{{Initiator: db, Device: "eth0", Rate: 1 << 40, Bottleneck: 1 << 40}}
+		}, "ok", "", "depth"},
 		"network": {func(n, b *Snapshot) {
 			ruled(n, b)
 			n.Status.QoS.Promises = nil
-			n.Status.QoS.Connections = []control.ClassedConnection{{Initiator: db, Device: "eth0", Rate: 99 << 20, Bottleneck: 100 << 20}}
-		}, "full", "The network behind eth0 is full: 99MiB/s of 100MiB/s reach initiators.", "network"},
+			n.Status.QoS.Connections = []control.ClassedConnection{{Initiator: db, Device: "eth0", Rate: 99 << 20, Bottleneck: 4 << 20}}
+		}, "full", "The network behind eth0 is full: 3.91MiB/s of 4MiB/s reach initiators.", "network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, before := two()
