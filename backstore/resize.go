@@ -159,6 +159,10 @@ func (v *volume) grow(from, to int64, settled bool) error {
 			return err
 		}
 	}
-	v.log.Info("backing file grown sparsely", "store", v.path, "from", from, "to", to)
+	if from == 0 {
+		v.log.Info("backing file made, without taking space", "store", v.path, "size", to)
+	} else {
+		v.log.Info("backing file grown, without taking space", "store", v.path, "from", from, "to", to)
+	}
 	return nil
 }

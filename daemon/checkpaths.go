@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -153,6 +154,29 @@ func checkAddresses(cfg *conf.Config) (notes []string) {
 				notes = append(notes, fmt.Sprintf("portal-groups.%s.listen: found %v, which no network interface of this machine has now", g.Name, p))
 			}
 		}
+	}
+	return append(notes, checkLinks(cfg)...)
+}
+
+// checkLinks notes rates of network devices that are not there: they hold for none.
+func checkLinks(cfg *conf.Config) (notes []string) {
+	devices, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	names := []string{}
+	for i := range devices {
+		names = append(names, devices[i].Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.QoS.Network.Links)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		note := fmt.Sprintf("qos.network.links: found %s, which is no network device of this machine now", name)
+		if meant, ok := conf.Similar(name, names); ok {
+			note += "; did you mean " + meant + "?"
+		}
+		notes = append(notes, note)
 	}
 	return notes
 }

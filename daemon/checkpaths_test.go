@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lunar/conf"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
 )
@@ -53,5 +54,15 @@ func TestCheckPaths(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
 		t.Errorf("found %v, expected nothing new", entries)
+	}
+}
+
+// TestCheckLinks: a rate of a network device that is not there is noted.
+func TestCheckLinks(t *testing.T) {
+	var cfg conf.Config
+	cfg.QoS.Network.Links = map[string]int64{"lo": 1, "lo1": 1, "nothing-like-it": 1}
+	notes := checkLinks(&cfg)
+	if len(notes) != 2 || !strings.Contains(notes[0], "found lo1") || !strings.HasSuffix(notes[0], "did you mean lo?") || !strings.HasSuffix(notes[1], "of this machine now") {
+		t.Errorf("found %q", notes)
 	}
 }

@@ -176,6 +176,7 @@ func TestObjectCommands(t *testing.T) {
 	has(lunar(cli.ExitOK, "generations", "1"), "# Our disks.")
 	writeFile(t, file, objectsConfig)
 	has(lunar(cli.ExitDestructive, "diff", file), "- volumes.new: removed", "- targets.iqn.2026-11.test:new: removed", "0 added, 0 changed, 2 removed", "in memory only", "lunar apply", "--yes")
+	has(lunar(cli.ExitFailure, "rollback", "0"), "expected the number of a state")
 	has(lunar(cli.ExitDestructive, "rollback"), "in memory only", "lunar rollback", "--yes")
 	has(lunar(cli.ExitOK, "rollback", "--yes", "1"), "- volumes.new: removed")
 	has(lunar(cli.ExitOK, "save"), "nothing to change")

@@ -296,7 +296,11 @@ func notMoved(what string, err error) error {
 	if r := (*control.Refusal)(nil); err == nil || errors.As(err, &r) {
 		return err
 	}
-	return &control.Refusal{What: what, State: true, Reasons: []control.Reason{{Text: err.Error()}}}
+	why := err.Error()
+	if errors.Is(err, context.Canceled) {
+		why = "it was cancelled, or the volume or the server has come to its end"
+	}
+	return &control.Refusal{What: what, State: true, Reasons: []control.Reason{{Text: why}}}
 }
 
 // Checksum implements server.Source.

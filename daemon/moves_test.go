@@ -221,7 +221,9 @@ func TestMoveEnds(t *testing.T) {
 	if out, status := from.lunar("jobs", id, "--cancel"); status != cli.ExitOK {
 		t.Errorf("found %d, %q", status, out)
 	}
-	from.waited(id, "cancelled")
+	if out := from.waited(id, "cancelled"); !strings.Contains(out, "it was cancelled") {
+		t.Errorf("found %q", out)
+	}
 	id = send()
 	if out, status := from.lunar("volume", "checksum", "disk"); status == cli.ExitOK || !strings.Contains(out, "already") {
 		t.Errorf("found %d, %q, expected that it is refused", status, out)

@@ -40,14 +40,17 @@ func (k generationsCommand) Run(ctx context.Context, c cli.Console) error {
 type rollbackCommand struct {
 	asking             `embed:""`
 	control.Allowances `embed:""`
-	Generation         int  `arg:"" optional:"" help:"Number of a state of the file (lunar generations). Default: the one before the last."`
+	Generation         *int `arg:"" optional:"" help:"Number of a state of the file (lunar generations). Default: the one before the last."`
 	DryRun             bool `short:"n" help:"Show the changes without making them. Exit status 3: one of them needs a permission."`
 }
 
 // Run puts an earlier state of the file into force.
 func (k rollbackCommand) Run(ctx context.Context, c cli.Console) error {
+	if k.Generation != nil && *k.Generation < 1 {
+		return fmt.Errorf("found %d, expected the number of a state of the file (lunar generations)", *k.Generation)
+	}
 	return k.ask(func(api *control.Client) error {
-		changed, err := api.Rollback(ctx, control.Rollback{Generation: k.Generation, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}})
+		changed, err := api.Rollback(ctx, control.Rollback{Generation: k.generation(), Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}})
 		if err != nil {
 			return advisedBy(err, k.Allowances, k.command)
 		}
@@ -56,10 +59,18 @@ func (k rollbackCommand) Run(ctx context.Context, c cli.Console) error {
 }
 
 func (k rollbackCommand) command(with control.Allowances) string {
-	if k.Generation == 0 {
+	if k.Generation == nil {
 		return with.Command(k.StateDir, k.Socket, "rollback")
 	}
-	return with.Command(k.StateDir, k.Socket, "rollback", strconv.Itoa(k.Generation))
+	return with.Command(k.StateDir, k.Socket, "rollback", strconv.Itoa(*k.Generation))
+}
+
+// generation is as the API has it: 0 is the one before the last.
+func (k rollbackCommand) generation() int {
+	if k.Generation == nil {
+		return 0
+	}
+	return *k.Generation
 }
 
 type saveCommand struct {
