@@ -37,12 +37,14 @@ func (a *applier) knownOf(r *reading, incremental bool) (*bulk.Known, error) {
 	if err := a.forgetKnown(volume); err != nil || !incremental {
 		return nil, err
 	}
-	if err := durable.MakeDir(filepath.Join(a.dir, knownDir)); err != nil {
-		return nil, err
+	path := a.knownPath(volume)
+	err := durable.MakeDir(filepath.Dir(path))
+	if err == nil {
+		k, err = bulk.OpenKnown(path, r.origin.Size, bulk.Mark{})
 	}
-	k, err := bulk.OpenKnown(a.knownPath(volume), r.origin.Size, bulk.Mark{})
-	if err != nil {
-		return nil, err
+	if err != nil { // a move needs no notes: the disk may be full for which it makes room
+		a.log.Warn("what is sent cannot be noted: the next incremental move reads all", "volume", volume, "err", err)
+		return nil, nil
 	}
 	if err := r.slot.Track(ctx, k.Changes); err != nil {
 		return nil, errors.Join(err, k.Close())

@@ -149,3 +149,21 @@ func TestMoveIncrementalForm(t *testing.T) {
 		t.Errorf("found %q: the copy is served as cipher text", out)
 	}
 }
+
+// TestMoveIncrementalWithoutNotes: where notes cannot be made, as on a full disk, all is sent, and noted
+// the next time that it can be.
+func TestMoveIncrementalWithoutNotes(t *testing.T) {
+	from, to, key, send := newIncremental(t)
+	notes := filepath.Join(from.dir, knownDir)
+	if err := os.WriteFile(notes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"read 3, sent 3,", "read 3, sent 0,", "read 0, sent 0,"} {
+		job := to.receiving(key, "--standby")
+		if out, status := send(); status != cli.ExitOK || !strings.Contains(out, want) {
+			t.Errorf("found %d, %q, expected %q", status, out, want)
+		}
+		to.waited(job, "done")
+		_ = os.Remove(notes) // which fails where there are notes
+	}
+}
