@@ -85,7 +85,7 @@ unit: ## unit tests
 # in each program that their tests start.
 race: export GORACE := atexit_sleep_ms=50
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -vet=off -timeout 25m -tags "invariants $(TAGS)" ./daemon ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v internal/lint$$)
+	$(GO) test -race -p 4 -vet=off -timeout 25m -tags "invariants $(TAGS)" ./daemon ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v internal/lint$$)
 	$(GO) -C scripts test -race -vet=off -timeout 25m -tags "invariants $(TAGS)" ./...
 
 # internal/racetest marks them.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 
 	"lunar/scheduler/haechi"
 )
@@ -207,8 +208,8 @@ func (g *Gate) InFlight() (n int) {
 	return n
 }
 
-// Tick is due every millisecond while Active: engines yield, and reservation
-// tokens that have become due bring their queues forward.
+// Tick is due every millisecond while Hurried, and with each report while Active: engines yield,
+// and reservation tokens that have become due bring their queues forward.
 func (g *Gate) Tick(now int64) {
 	for _, s := range g.servers {
 		if s == nil {
@@ -221,6 +222,14 @@ func (g *Gate) Tick(now int64) {
 			s.dispatcher.RefreshAll(now)
 		}
 	}
+}
+
+// Hurried reports whether time alone changes something between two reports: somebody has a
+// reservation, tokens of which become due or are yielded, or waits.
+func (g *Gate) Hurried() bool {
+	return g.waiting > 0 || slices.ContainsFunc(g.servers, func(s *server) bool {
+		return s != nil && slices.ContainsFunc(s.clients, func(p *client) bool { return p.entity.reservation > 0 })
+	})
 }
 
 // Active reports whether Tick and the messages are needed.

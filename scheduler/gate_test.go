@@ -465,3 +465,27 @@ func TestQueueThatRanEmpty(t *testing.T) {
 		a.gate.Done(task, a.now)
 	}
 }
+
+// TestGateHurries: time alone matters only while somebody has a reservation, or waits.
+func TestGateHurries(t *testing.T) {
+	classes := Rule{Name: "classes", Initiators: []string{"*"}, Class: High}
+	a := newAlone(t, GateConfig{Window: 1}, classes)
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := a.gate.Hurried(); got != want {
+			t.Errorf("%s it is %v that the gate hurries, expected %v", when, got, want)
+		}
+	}
+	q := a.open("iqn.db1", 0)
+	expect("with classes alone", false)
+	a.issue(1, []*Queue{q})
+	expect("with a command under way", false)
+	a.issue(2, []*Queue{q})
+	expect("while a command waits", true)
+	a.serve(2, 0, q)
+	expect("after it", false)
+	a.apply(classes, Rule{Name: "promise", Initiators: []string{"iqn.db1"}, Reservation: Rate{IOPS: 1000}})
+	expect("with a reservation", true)
+	a.gate.Close(q, a.now)
+	expect("when who has it has gone", false)
+}

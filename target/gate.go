@@ -21,6 +21,7 @@ type gate struct {
 
 	ruled bool // the last policy had rules, or commands waited when it came
 	due   bool // dispatch is queued
+	rests bool // the next tick comes with a report
 	tick  evloop.Timer
 	wake  evloop.Timer
 }
@@ -31,7 +32,8 @@ type waiter interface {
 	passed()
 }
 
-// tickTime is how often engines yield and due reservation tokens are seen.
+// tickTime is how often engines yield and due reservation tokens are seen. A thread without any
+// looks with each report: it would wake up for nothing.
 const tickTime = time.Millisecond
 
 func newGate(loop *evloop.Loop, number int, config scheduler.GateConfig) *gate {
@@ -63,8 +65,14 @@ func (g *gate) dispatch() {
 		q.Owner.(waiter).passed()
 		g.loop.Yield()
 	}
-	if at := g.Wake(); at != math.MaxInt64 && g.Waiting() > 0 {
+	if g.Waiting() == 0 {
+		return
+	}
+	if at := g.Wake(); at != math.MaxInt64 {
 		g.loop.ArmAt(&g.wake, at)
+	}
+	if g.rests && g.Active() {
+		g.rest()
 	}
 }
 
@@ -74,10 +82,19 @@ func (g *gate) ticked() {
 		return
 	}
 	g.Tick(g.loop.Now())
-	g.loop.Arm(&g.tick, tickTime)
+	g.rest()
 	if g.Waiting() > 0 {
 		g.dispatch()
 	}
+}
+
+// rest plans the next tick.
+func (g *gate) rest() {
+	next := tickTime
+	if g.rests = !g.Hurried(); g.rests {
+		next = reportTime
+	}
+	g.loop.Arm(&g.tick, next)
 }
 
 // apply puts a policy into force.
@@ -86,8 +103,8 @@ func (g *gate) apply(p *scheduler.Policy) {
 	g.cost, g.network = p.Cost(), p.Network()
 	g.Apply(p, now)
 	g.arrange()
-	if g.ruled = g.Active(); g.ruled && !g.tick.Armed() {
-		g.loop.Arm(&g.tick, tickTime)
+	if g.ruled = g.Active(); g.ruled {
+		g.rest()
 	}
 	if g.applied != nil {
 		g.applied()

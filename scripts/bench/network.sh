@@ -117,7 +117,7 @@ cat <<END
 
 ## In the guest
 
-$(sed -n 's/^bottleneck //p' "$GUEST") The sender's kernel has dctcp. What nobody governs shows whether the emulation carries the bottleneck. It delays timers, and tgtd's governor makes room when its timer says so ([Network classes](../network-classes.md#classes-that-share-the-network)): what it lacks of nobody's is that, more or less of it from round to round; \`lunar_qtcp\` needs no timer. Below 15 Mbit/s the smallest window, which lets 256 KiB a second through where nothing waits, is as large as low's part of the way, and flatters low.
+$(sed -n 's/^bottleneck //p' "$GUEST") The sender's kernel has dctcp. What nobody governs shows whether the emulation carries the bottleneck. It is short of CPU time: tgtd's governor looks late, and grants ahead ([Network classes](../network-classes.md#classes-that-share-the-network)). Below 15 Mbit/s the smallest window, which lets 256 KiB a second through where nothing waits, is as large as low's part of the way, and flatters low.
 
 END
 table "$work/guest" dctcp cubic-ecn no-ecn

@@ -69,7 +69,7 @@ guest_command() {
 	qemu=(qemu-system-x86_64 -accel tcg,thread=multi -cpu max
 		-nodefaults -display none -no-reboot
 		-kernel "$image/vmlinuz" -initrd "$image/initrd.img"
-		-append "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 lab=$1 lab.port=$port lab.init=$2"
+		-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable net.ifnames=0 lab=$1 lab.port=$port lab.init=$2"
 		-drive "file=$image/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe"
 		-device virtio-blk-pci,drive=root,bus=pci.0
 		-drive "file=$runtime/guest.tar,format=raw,if=none,id=files,readonly=on"

@@ -29,6 +29,7 @@ type governor struct {
 	timer   evloop.Timer
 
 	sight
+	ahead
 	total  uint64      // mover.tx.total at the last look
 	began  int64       // of the round trip
 	first  round       // what the kernel had counted then
@@ -118,6 +119,7 @@ func (g *governor) end() {
 		g.joined = false
 		g.link.Leave(&g.member)
 	}
+	g.ahead.end(g.mover.fd)
 	if g.entry != nil {
 		_ = unix.SetsockoptString(g.mover.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, g.before) // else it ends with the kernel's
 	}
@@ -132,14 +134,15 @@ func (g *governor) room() int {
 	if g.entry != nil {
 		return passSent
 	}
-	if room := g.window() - g.underway(); room >= g.packet {
+	room := g.window() - g.underway()
+	g.bound = g.bound || room < g.packet
+	if room += g.granted; room >= g.packet {
 		return room
 	}
-	g.bound = true
 	if tx := &g.mover.tx; !tx.held {
 		tx.held, tx.since = true, g.mover.loop.Now()
 		g.mover.boundLoans()
-		g.mover.loop.Arm(&g.timer, g.pause())
+		g.arm(g.pause())
 	}
 	return 0
 }
@@ -184,7 +187,13 @@ func (g *governor) wake() {
 	g.ask()
 	g.hold()
 	g.begin()
-	g.mover.loop.Arm(&g.timer, g.pause())
+	g.arm(g.pause())
+}
+
+// arm plans the next look.
+func (g *governor) arm(after time.Duration) {
+	g.due = g.mover.loop.Now() + int64(after)
+	g.mover.loop.Arm(&g.timer, after)
 }
 
 func (g *governor) begin() {
@@ -211,6 +220,7 @@ func (g *governor) look() {
 		g.link.Leave(&g.member)
 		return
 	}
+	g.Looked(m.loop.Now() - g.due)
 	g.ask()
 	switch {
 	case g.hold():
@@ -219,13 +229,14 @@ func (g *governor) look() {
 		g.round()
 		g.begin()
 	}
+	g.grant()
 	g.release()
 	if g.idle = !m.tx.pending() && g.underway() <= 0; g.idle {
 		g.member.Measured.Store(0)
-		m.loop.Arm(&g.timer, idleTime)
+		g.arm(idleTime)
 		return
 	}
-	m.loop.Arm(&g.timer, g.pause())
+	g.arm(g.pause())
 }
 
 // hold follows the link, whose members without marks hold back at the same time. It reports
@@ -249,7 +260,7 @@ func (g *governor) hold() bool {
 // release lets the queue go on once the window has room.
 func (g *governor) release() {
 	m := g.mover
-	if m.tx.held && g.window()-g.underway() >= g.packet {
+	if m.tx.held && g.window()+g.granted-g.underway() >= g.packet {
 		m.tx.held = false
 		m.scheduleFlush()
 	}

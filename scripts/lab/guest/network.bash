@@ -4,7 +4,8 @@
 #     tgtd 10.9.1.1 (t0) - (t1) router (c0) - (c1) readers 10.9.2.2
 #
 # The router sends at most $rate Mbit/s to the readers and marks what comes while its queue is
-# longer than 4 ms (RED); acknowledgements take DELAY. An emulated machine does not carry 200
+# longer than 4 ms (RED), or drops it where nobody answers marks; acknowledgements take DELAY. Three
+# eighths of that are what the delay form lets wait. An emulated machine does not carry 200
 # Mbit/s, and its timers are late by milliseconds: a slower router marks from 20 ms on, and what it
 # may send of 10 ms is not lost to a late timer. Below 15 Mbit/s low has more than its share: a
 # window always lets 256 KiB a second through.
@@ -66,7 +67,7 @@ server_is() {
 		[ -e /sys/fs/bpf/lunar ] || must /lab/tgtd qtcp load
 		;;
 	esac
-	sed -e "$change" -e "s/24414KiB/$((rate * 122))KiB/" /lab/conf/network-classes.yaml >/tmp/tgtd.yaml
+	sed -e "$change" -e "s/delay: 5ms/delay: $((mark * 3 / rate / 1000))ms/" -e "s/24414KiB/$((rate * 122))KiB/" /lab/conf/network-classes.yaml >/tmp/tgtd.yaml
 	tgtd_start
 }
 

@@ -43,7 +43,9 @@ type governed struct {
 	flow  *Flow
 	acked int  // packets since the last look
 	lost  bool // a packet, since the last acknowledgement
-	holds bool // the group's flows hold back
+	ahead qtcp.Ahead
+	due   int64 // when the next look is
+	holds bool  // the group's flows hold back
 
 	trip, differs, least int64 // ps, as the kernel reckons them (RFC 6298)
 
@@ -67,11 +69,19 @@ func (g *governed) Window() float64 {
 	case lunarQTCP:
 		return window
 	}
+	if !g.holds {
+		window *= 1 + g.ahead.Windows(g.trip/Nanosecond)
+	}
 	return min(g.stack.window, window-float64(g.acked))
 }
 
-// Gap implements Control.
-func (g *governed) Gap(int) int64 { return 0 }
+// Gap implements Control: the kernel paces what tgtd grants ahead.
+func (g *governed) Gap(int) int64 {
+	if g.by != tgtd || g.ahead.Windows(g.trip/Nanosecond) == 0 {
+		return 0
+	}
+	return int64(float64(Second) / qtcp.Pace(max(2, g.Flow.Window()), g.trip/Nanosecond))
+}
 
 // Lost implements Control.
 func (g *governed) Lost() { g.delivered, g.marked, g.lost = g.delivered+1, g.marked+1, true }
@@ -115,12 +125,14 @@ func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
 
 func (g *governed) plan(now int64) {
 	pause := min(max(50*Microsecond, g.trip/4), 5*Millisecond)
-	g.group.kernel.At(now+pause+g.r.Int64N(g.late), kernel.TokenTick, g, 0)
+	g.due = now + pause
+	g.group.kernel.At(g.due+g.r.Int64N(g.late), kernel.TokenTick, g, 0)
 }
 
 // Fire implements kernel.Actor: a look.
 func (g *governed) Fire(now int64, _ int32) {
 	g.acked = 0
+	g.ahead.Looked((now - g.due) / Nanosecond)
 	g.look(now, now-g.began >= g.trip && g.delivered > 0)
 	g.flow.send()
 	g.plan(now)
