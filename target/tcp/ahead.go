@@ -22,20 +22,18 @@ const unpaced = math.MaxUint64
 // paceSteps is how much the pace differs at least before the kernel is told: a part of so many.
 const paceSteps = 16
 
-// grant follows the window, of a connection that the server governs.
-func (g *governor) grant() {
-	if g.entry != nil {
-		return
-	}
-	windows, window, pace := g.Windows(g.rtt), float64(g.window()), uint64(unpaced)
-	g.granted = 0
+// grant follows a window of so many bytes whose round trips take rtt ns, from which nothing is
+// granted while the connection holds back.
+func (a *ahead) grant(fd, window int, rtt int64, holds bool) {
+	windows, pace := a.Windows(rtt), uint64(unpaced)
+	a.granted = 0
 	if windows > 0 {
-		pace = uint64(qtcp.Pace(window, g.rtt))
-		if !g.holds {
-			g.granted = int(windows * window)
+		pace = uint64(qtcp.Pace(float64(window), rtt))
+		if !holds {
+			a.granted = int(windows * float64(window))
 		}
 	}
-	g.paced(g.mover.fd, pace)
+	a.paced(fd, pace)
 }
 
 // paced has the kernel pace what leaves.

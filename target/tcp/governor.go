@@ -229,7 +229,9 @@ func (g *governor) look() {
 		g.round()
 		g.begin()
 	}
-	g.grant()
+	if g.entry == nil {
+		g.grant(m.fd, g.window(), g.rtt, g.holds)
+	}
 	g.release()
 	if g.idle = !m.tx.pending() && g.underway() <= 0; g.idle {
 		g.member.Measured.Store(0)
