@@ -79,13 +79,18 @@ unit: ## unit tests
 	$(GO) test -tags "$(TAGS)" ./...
 	$(GO) -C scripts test -tags "$(TAGS)" ./...
 
-# internal/lint looks at sources, and has by then: `lint`; so has `vet`. Packages run in this
-# order: the longest begin first, or they would run alone at the end. A program that ends waits
-# for races of its other threads: 1 s, if it is not told otherwise, in each of 180 packages and
-# in each program that their tests start.
+# internal/lint looks at sources, and has by then: `lint`; so has `vet`. daemon's tests mostly wait, for
+# leases and for programs: they run beside the others, in two halves. Of those the longest begin first,
+# or they would run alone at the end. A program that ends waits for races of its other threads: 1 s, if
+# it is not told otherwise, in each of 180 packages and in each program that their tests start.
 race: export GORACE := atexit_sleep_ms=50
+race: RACE = $(GO) test -race -vet=off -timeout 25m -tags "invariants $(TAGS)"
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -p 4 -vet=off -timeout 25m -tags "invariants $(TAGS)" ./daemon ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v internal/lint$$)
+	@failed=0; trap 'kill $$(jobs -p); exit 1' INT TERM; \
+	$(RACE) -run '^Test[A-L]' ./daemon & first=$$!; \
+	$(RACE) -skip '^Test[A-L]' ./daemon & second=$$!; \
+	$(RACE) ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v 'internal/lint$$\|^lunar/daemon$$') || failed=1; \
+	wait $$first || failed=1; wait $$second || failed=1; exit $$failed
 	$(GO) -C scripts test -race -vet=off -timeout 25m -tags "invariants $(TAGS)" ./...
 
 # internal/racetest marks them.
