@@ -84,14 +84,14 @@ unit: ## unit tests
 # or they would run alone at the end. A program that ends waits for races of its other threads: 1 s, if
 # it is not told otherwise, in each of 180 packages and in each program that their tests start.
 race: export GORACE := atexit_sleep_ms=50
-race: RACE = $(GO) test -race -vet=off -timeout 25m -tags "invariants $(TAGS)"
+race: RACE = test -race -vet=off -timeout 25m -tags "invariants $(TAGS)"
 race: ## unit tests with the race detector and the invariants that production leaves out
-	@failed=0; trap 'kill $$(jobs -p); exit 1' INT TERM; \
-	$(RACE) -run '^Test[A-L]' ./daemon & first=$$!; \
-	$(RACE) -skip '^Test[A-L]' ./daemon & second=$$!; \
-	$(RACE) ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v 'internal/lint$$\|^lunar/daemon$$') || failed=1; \
+	@failed=0; trap 'kill $$first $$second; exit 1' INT TERM; \
+	$(GO) $(RACE) -run '^Test[A-L]' ./daemon & first=$$!; \
+	$(GO) $(RACE) -skip '^Test[A-L]' ./daemon & second=$$!; \
+	$(GO) $(RACE) ./target ./target/scsi ./control/server ./iser $$($(GO) list ./... | grep -v 'internal/lint$$\|^lunar/daemon$$') || failed=1; \
 	wait $$first || failed=1; wait $$second || failed=1; exit $$failed
-	$(GO) -C scripts test -race -vet=off -timeout 25m -tags "invariants $(TAGS)" ./...
+	$(GO) -C scripts $(RACE) ./...
 
 # internal/racetest marks them.
 whole: ## the tests that do less with the race detector, without it

@@ -71,7 +71,7 @@ func (g *gate) dispatch() {
 	if at := g.Wake(); at != math.MaxInt64 {
 		g.loop.ArmAt(&g.wake, at)
 	}
-	if g.rests && g.Active() {
+	if g.rests {
 		g.rest()
 	}
 }

@@ -110,24 +110,8 @@ func NewServer(config Config) (*Server, error) {
 	s.qos.start()
 	s.latency = latency.NewBook(maxTimed, time.Now())
 	s.running.Go(s.turnLatencies)
-	s.running.Go(s.tellHeldBack)
+	s.running.Go(func() { s.journal.TellUntil(s.closing) })
 	return s, nil
-}
-
-// tellHeldBack logs from time to time how much was not logged, until the portals are
-// closed.
-func (s *Server) tellHeldBack() {
-	tick := time.NewTicker(loglimit.Interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.journal.Tell()
-		case <-s.closing:
-			s.journal.Tell()
-			return
-		}
-	}
 }
 
 // turnLatencies begins intervals of latencies until the portals are closed.

@@ -20,14 +20,7 @@ func TestMirrorWithoutRoom(t *testing.T) {
 	a, b, chart := errstore.Wrap(mem(t, crashSize)), errstore.Wrap(mem(t, crashSize)), errstore.Wrap(mem(t, MapSize))
 	c, log := mirrorOf(a, b, chart), &eventually.Output{}
 	c.Logger = slog.New(slog.NewTextHandler(log, nil))
-	m := openMirror(t, c)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	m.poke()
-	whole(t, m)
+	m := openWhole(t, c)
 	writes := []backstore.Kind{backstore.Write}
 	m.gate.RLock()
 	full := []*errstore.Store{a, b}[m.other()]

@@ -23,14 +23,7 @@ func TestMapInDoubt(t *testing.T) {
 			chart := errstore.Wrap(page)
 			c := mirrorOf(a, b, chart)
 			c.Window = time.Hour
-			m := openMirror(t, c)
-			t.Cleanup(func() {
-				if err := m.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			m.poke()
-			whole(t, m)
+			m := openWhole(t, c)
 			k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
 			k.Write(t, 0, backstoretest.Pattern(4096, 1))
 			chart.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Times: 1, Err: errBroken, Done: slotSize})

@@ -27,14 +27,7 @@ func TestMembersThatChangedPlaces(t *testing.T) {
 	a, b, page := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)
 	c := mirrorOf(disc{a, 1}, disc{b, 2}, page)
 	c.Window = time.Hour
-	m := openMirror(t, c)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	m.poke()
-	whole(t, m)
+	m := openWhole(t, c)
 	k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
 	k.Must(t, backstore.Op{Kind: backstore.Write, FUA: true, Data: backstoretest.Pattern(4096, 1)})
 	m.gate.RLock() // the members stay as they are

@@ -47,6 +47,20 @@ func openMirror(t testing.TB, c MirrorConfig) *Mirror {
 	return m
 }
 
+// openWhole opens a mirror that the test closes, and returns when its members are alike.
+func openWhole(t *testing.T, c MirrorConfig) *Mirror {
+	t.Helper()
+	m := openMirror(t, c)
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m.poke()
+	whole(t, m)
+	return m
+}
+
 // TestMirrorConforms: a mirror is a store like any other, whoever leads.
 func TestMirrorConforms(t *testing.T) {
 	for name, window := range map[string]time.Duration{"exchanging": time.Millisecond, "one window": time.Hour} {

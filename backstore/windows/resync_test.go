@@ -34,14 +34,7 @@ func TestLeaderThatCannotBeRead(t *testing.T) {
 func TestReadsOfADroppedMember(t *testing.T) {
 	c := mirrorOf(mem(t, crashSize), mem(t, crashSize), mem(t, MapSize))
 	c.Window = time.Hour
-	m := openMirror(t, c)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	m.poke()
-	whole(t, m)
+	m := openWhole(t, c)
 	k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
 	k.Write(t, 0, backstoretest.Pattern(4096, 1))
 	m.stale.Lock() // which stops it half way

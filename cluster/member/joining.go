@@ -143,18 +143,7 @@ func (d *doorman) serve(ctx context.Context) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
-	tell := time.NewTicker(loglimit.Interval)
-	defer tell.Stop()
-	go func() {
-		for {
-			select {
-			case <-tell.C:
-				d.heard.Tell()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go d.heard.TellUntil(ctx.Done())
 	hall := greetings.NewHall(greetings.Door{Listener: l, Told: func(why error) {
 		d.log.Warn("nodes that join cannot be heard", "err", why)
 	}}, mostGreetings)

@@ -28,8 +28,7 @@ const (
 	maxRemembered = 4096 // peers
 	maxSummaries  = 10   // lines that tell of one peer each, at a time
 
-	// Interval is how often Tell is to be called.
-	Interval = 10 * time.Second
+	interval = 10 * time.Second // of TellUntil
 )
 
 // Journal is a log that peers write to. It may be used by any number of goroutines.
@@ -96,6 +95,21 @@ func (j *Journal) Tell() {
 	}
 	if rest > 0 {
 		j.log.Warn("lines of further addresses were held back", "more", rest)
+	}
+}
+
+// TellUntil does Tell from time to time, and once more when done is closed.
+func (j *Journal) TellUntil(done <-chan struct{}) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			j.Tell()
+		case <-done:
+			j.Tell()
+			return
+		}
 	}
 }
 
