@@ -4,34 +4,12 @@ package hearing
 
 import (
 	"encoding/json"
-	"maps"
 	"sync"
 	"time"
 
 	"lunar/cluster/link"
 	"lunar/cluster/ownership"
 )
-
-// Word is what nodes say with each beat of their links.
-type Word struct {
-	Without []string         `json:"without,omitempty"` // volumes that are the node's and that it does not serve
-	Stores  []string         `json:"stores"`            // those of its volumes that answer it
-	Hears   map[string]Voice `json:"hears,omitempty"`   // other nodes
-	// Lease is how long the node's lease still lasts, and Renewed how long ago the state has
-	// renewed it: for people alone.
-	Lease   time.Duration `json:"lease,omitempty"`
-	Renewed time.Duration `json:"renewed,omitempty"`
-
-	Until, Answered time.Time `json:"-"` // what these two are made from where the word is said
-}
-
-// Voice is a node that another one hears.
-type Voice struct {
-	Incarnation string        `json:"incarnation"`
-	Age         time.Duration `json:"age"` // since it was heard
-	Without     []string      `json:"without,omitempty"`
-	Stores      []string      `json:"stores"`
-}
 
 // Ears read what other nodes say. Methods may be called by any number of goroutines.
 type Ears struct {
@@ -83,38 +61,10 @@ func (e *Ears) Says(w Word) []byte {
 	}
 	for name, s := range e.All() {
 		if !s.At.IsZero() {
-			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without, s.Stores}
+			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without, s.Stores, s.Silent}
 		}
 	}
 	return w.encode()
-}
-
-// encode is a word as it is said. Where that would have no place in a beat, it is left out what is
-// so of other nodes, which they say themselves, and then what this one does not, and its stores:
-// who hears less leaves volumes with their owners.
-func (w Word) encode() []byte {
-	text := w.written()
-	if len(text) > link.MaxBeat {
-		w.Hears = maps.Clone(w.Hears)
-		for name, v := range w.Hears {
-			v.Without, v.Stores = nil, nil
-			w.Hears[name] = v
-		}
-		text = w.written()
-	}
-	if len(text) > link.MaxBeat {
-		w.Without, w.Stores = nil, nil
-		text = w.written()
-	}
-	return text
-}
-
-func (w Word) written() []byte {
-	text, err := json.Marshal(w)
-	if err != nil {
-		panic(err) // it has nothing that cannot be written
-	}
-	return text
 }
 
 // Linked are the nodes that are heard without the state, by this one or by one that this one
@@ -123,7 +73,7 @@ func (e *Ears) Linked() map[string]ownership.Linked {
 	out, now, all := map[string]ownership.Linked{}, time.Now(), e.All()
 	for name, s := range all {
 		if !s.At.IsZero() {
-			out[name] = ownership.Linked{Incarnation: s.Incarnation, Until: s.At.Add(e.age), Without: s.Without, Stores: s.Stores}
+			out[name] = ownership.Linked{Incarnation: s.Incarnation, Until: s.At.Add(e.age), Without: s.Without, Stores: s.Stores, Silent: s.Silent}
 		}
 	}
 	for _, s := range all {
@@ -131,7 +81,7 @@ func (e *Ears) Linked() map[string]ownership.Linked {
 			until := s.At.Add(e.age - v.Age)
 			known := now.Before(out[other].Until) || other == e.self
 			if !known && until.After(out[other].Until) && s.At.After(all[other].Lost) { // who spoke before did not know of its death
-				out[other] = ownership.Linked{Incarnation: v.Incarnation, Until: until, Without: v.Without, Stores: v.Stores}
+				out[other] = ownership.Linked{Incarnation: v.Incarnation, Until: until, Without: v.Without, Stores: v.Stores, Silent: v.Silent}
 			}
 		}
 	}

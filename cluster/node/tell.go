@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/hearing"
@@ -37,32 +35,18 @@ func (n *Node) Resized(name string, size int64) error {
 // Says is what this node is to say with each beat of its links (link.Config.Says).
 func (n *Node) Says() []byte { return n.ears.Says(*n.says.Load()) }
 
-// fresh is how long ago a store has to have answered for others to be told that it does.
-const fresh = 3 * time.Second
-
-// mostSaid is how many volumes and stores are named in a beat at most: it has a bound. Nodes that
-// are not named the rest do as without links.
-const mostSaid = 200
-
 // say notes what is so of this node's volumes, for its next beat.
 func (n *Node) say() {
-	w := hearing.Word{Stores: []string{}, Until: n.observer.View.Until, Answered: n.answered}
-	silent := map[string]bool{}
+	var without []string
+	stores := hearing.Stores{}
 	for name, v := range n.volumes {
 		if v.machine.Without() {
-			w.Without = append(w.Without, name)
+			without = append(without, name)
 		}
-		store, since, last := v.Silent()
-		silent[store] = silent[store] || !since.IsZero() || time.Since(last) > fresh
+		stores.Note(v.Silent())
 	}
-	for store, is := range silent {
-		if store != "" && !is {
-			w.Stores = append(w.Stores, store)
-		}
-	}
-	slices.Sort(w.Without)
-	slices.Sort(w.Stores)
-	w.Without, w.Stores = w.Without[:min(len(w.Without), mostSaid)], w.Stores[:min(len(w.Stores), mostSaid)]
+	w := hearing.NewWord(without, stores)
+	w.Until, w.Answered = n.observer.View.Until, n.answered
 	n.says.Store(&w)
 }
 

@@ -368,3 +368,25 @@ func TestYieldUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownStore: a node that says nothing of a store, since it has the volume since a moment ago,
+// keeps its place before others. One that says that the store does not answer it comes after them.
+func TestUnknownStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		better Linked
+		claims bool // at once
+	}{"unknown": {Linked{Stores: []string{}}, false}, "answers": {Linked{Stores: []string{"ceph"}}, false}, "silent": {Linked{Silent: []string{"ceph"}}, true}} {
+		now := time.Unix(1e9, 0)
+		m := New(Config{Keys: cluster.KeysOf("prod"), Volume: "v", Node: "n2", Incarnation: "b", Owners: []string{"n1", "n2"}, Stagger: time.Second})
+		m.Owned(Record{Node: "n3", Incarnation: "c", Epoch: 3, Standing: Owned, Instances: []string{"x"}}, 7)
+		m.Silent("ceph", time.Time{})
+		m.address = "y"
+		c.better.Incarnation, c.better.Until = "a", now.Add(time.Hour)
+		v := &View{Current: true, Until: now.Add(time.Hour), Linked: map[string]Linked{"n1": c.better}, Nodes: map[string]Peer{"n1": {Incarnation: "a", Heard: true}, "n2": {Incarnation: "b", Heard: true}}}
+		todo, next := m.Step(v, now)
+		claims := slices.ContainsFunc(todo, func(a Action) bool { return a.Kind == Commit })
+		if claims != c.claims || !claims && !next.Equal(now.Add(time.Second)) {
+			t.Errorf("%s: it claims the volume: %v, and asks again at %v", name, claims, next)
+		}
+	}
+}

@@ -122,7 +122,7 @@ func (m *Machine) unanswered(v *View, node string) bool {
 	}
 	l := v.Linked[node]
 	same := l.Incarnation == v.Nodes[node].Incarnation || node == m.record.Node && l.Incarnation == m.record.Incarnation
-	return m.store != "" && l.Stores != nil && same && !slices.Contains(l.Stores, m.store)
+	return m.store != "" && same && slices.Contains(l.Silent, m.store)
 }
 
 // answered is the best node that says that Ceph answers it for the volume, and that may have it;

@@ -33,7 +33,8 @@ type Linked struct {
 	Incarnation string
 	Until       time.Time // it counts until then, unless the node is heard again
 	Without     []string  // volumes that it owns by its record, and does not serve
-	Stores      []string  // those of volumes that answer it (Machine.Silent); nil: it does not say
+	Stores      []string  // those of its volumes that answer it (Machine.Silent)
+	Silent      []string  // those that do not; of a store in neither list nothing is known
 }
 
 // Peer is a living node.

@@ -250,8 +250,11 @@ func (h *host) mute() (since time.Time) {
 
 // link says something to the other nodes, and hears what they have said.
 func (h *host) link() {
-	h.beat = Linked{Incarnation: h.incarnation, Stores: []string{}}
-	if h.mute().IsZero() && h.now.Sub(h.answered) < muteTime {
+	h.beat = Linked{Incarnation: h.incarnation}
+	switch {
+	case !h.mute().IsZero():
+		h.beat.Silent = []string{"ceph"}
+	case h.now.Sub(h.answered) < muteTime:
 		h.beat.Stores = []string{"ceph"}
 	}
 	h.beats++
@@ -280,7 +283,7 @@ func (h *host) link() {
 func (h *host) spares(volume string, m *Machine, a *Action) {
 	l := h.o.View.Linked[m.record.Node]
 	heard := l.Incarnation == m.record.Incarnation && h.now.Before(l.Until) && !slices.Contains(l.Without, volume)
-	powerless := !slices.Contains(l.Stores, "ceph") && h.mute().IsZero()
+	powerless := slices.Contains(l.Silent, "ceph") && h.mute().IsZero()
 	if !heard || powerless || m.record.Node == h.name || m.record.Standing != Owned {
 		return
 	}
