@@ -239,19 +239,30 @@ func (m *membership) failback(v *conf.Volume) time.Duration {
 // that starts again and again has none.
 const failbackTime = 30 * time.Second
 
-// awaitDecisions waits until it is decided for each volume who serves it.
-func (m *membership) awaitDecisions(all []*volumes.Shared) {
-	late := time.After(m.conf.Lease + m.conf.Hold)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for slices.ContainsFunc(all, func(s *volumes.Shared) bool { return s.Owner() == "" }) {
-		select {
-		case <-tick.C:
-		case <-late:
-			m.log.Warn("it is not decided yet who owns all volumes: their commands end as in transition until it is")
+// awaitDecisions waits until it is decided for each volume who serves it. The others do not wait long
+// for those that cannot be opened here: another node may still get them.
+func (m *membership) awaitDecisions(all map[string]*volumes.Shared) {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		left := maps.Clone(all)
+		maps.DeleteFunc(left, func(_ string, s *volumes.Shared) bool { return s.Owner() != "" })
+		names, waited := slices.Sorted(maps.Keys(left)), time.Since(began)
+		switch {
+		case len(left) == 0:
+			return
+		case waited > m.conf.Suspect && m.fails(names):
+			m.log.Warn("some volumes cannot be opened here, and are nobody's yet: the others are served without waiting for them", "volumes", names)
+			return
+		case waited > m.conf.Lease+m.conf.Hold:
+			m.log.Warn("it is not decided yet who owns some volumes: their commands end as in transition until it is", "volumes", names)
 			return
 		}
 	}
+}
+
+// fails reports whether this node could open none of some volumes.
+func (m *membership) fails(all []string) bool {
+	s, err := m.node.Load().Status()
+	return err == nil && !slices.ContainsFunc(all, func(name string) bool { return !s.Volumes[name].Failing })
 }
 
 // peersEvery is how often it is looked at who the nodes are, where nothing is said of it.

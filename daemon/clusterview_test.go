@@ -144,3 +144,20 @@ func TestClusterStates(t *testing.T) {
 		}
 	}
 }
+
+// TestStartsWithoutImage: nodes serve their volumes also while one of them has no image, and say which
+// they do not wait for, which is served when its image is there.
+func TestStartsWithoutImage(t *testing.T) {
+	config := strings.NewReplacer("CACHE", "", "hold: 1s", "hold: 25s", "volumes: {", "volumes: {gone: {type: rbd, ceph: main, image: rbd/gone, owners: [n1, n2, n3]}, ").Replace(nodeConfig)
+	l := newLabOf(t, config)
+	eventually.Holds(t, "all nodes know the owner of what can be served", func() bool { return l.owner("n1") != "" && l.owner("n1") == l.owner("n3") })
+	for _, n := range l.nodes {
+		if found := n.log.String(); !strings.Contains(found, "without waiting for them\" volumes=[gone]") {
+			t.Errorf("%s has waited for the volume, or does not say that it has not", n.name)
+		}
+	}
+	l.ceph.Create("rbd/gone", 1<<20)
+	eventually.Holds(t, "the volume has an owner", func() bool {
+		return strings.Count(l.lunar("n1", cli.ExitOK, "cluster", "status"), " owned ") == 2
+	})
+}

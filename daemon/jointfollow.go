@@ -189,11 +189,11 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
 	m.beside.Go(func() { m.serveSevers(m.shared.Life) })
 	a.followJoint(m.shared.Life)
-	var ours []*volumes.Shared // whoever decides about the others may not live
+	ours := map[string]*volumes.Shared{} // whoever decides about the others may not live
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() {
 			if v.OwnedBy(m.conf.Node) {
-				ours = append(ours, d.assembly.Open[v.Name].Shared)
+				ours[v.Name] = d.assembly.Open[v.Name].Shared
 			}
 			if err := m.add(v, d.assembly.Open[v.Name].Shared, m.joint.Load()); err != nil {
 				return err

@@ -249,6 +249,8 @@ func (s *Status) Hears(node string) bool { return time.Now().Before(s.Linked[nod
 type VolumeStatus struct {
 	Owner ownership.Record
 	State ownership.State // of this node's machine; empty: it has none
+	// Failing: the node tries to open it, and could not (ownership.Machine.Failing).
+	Failing bool
 }
 
 // Status returns what the node knows.
@@ -270,7 +272,7 @@ func (n *Node) Status() (s Status, err error) {
 			s.Volumes[name] = VolumeStatus{Owner: r}
 		}
 		for name, v := range n.volumes {
-			s.Volumes[name] = VolumeStatus{s.Volumes[name].Owner, v.machine.State()}
+			s.Volumes[name] = VolumeStatus{s.Volumes[name].Owner, v.machine.State(), v.machine.Failing()}
 		}
 	})
 	return s, err

@@ -18,6 +18,10 @@ func (m *Machine) Idle() bool {
 	return m.busy == Nothing && m.await == 0 && m.disk == nil && !m.mine()
 }
 
+// Failing reports that something of what opens the volume has failed here, and that it has not been
+// open since.
+func (m *Machine) Failing() bool { return m.failing && m.disk == nil }
+
 // Closed reports whether nothing is open, and nothing under way that could open it.
 func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || m.busy == Commit) }
 
@@ -85,7 +89,7 @@ func (m *Machine) Ended(o Outcome, now time.Time) {
 	kind, epoch := m.busy, m.epochOf
 	m.busy = Nothing
 	if o.Err != nil && kind != Commit {
-		m.pause = now.Add(m.config.Retry)
+		m.pause, m.failing = now.Add(m.config.Retry), true
 	}
 	switch kind {
 	case Connect:
@@ -100,7 +104,7 @@ func (m *Machine) Ended(o Outcome, now time.Time) {
 		case kind == Fence:
 			m.fenced = epoch
 		default:
-			m.disk, m.epoch, m.late, m.opened = &o.Disk, epoch, false, now
+			m.disk, m.epoch, m.late, m.opened, m.failing = &o.Disk, epoch, false, now, false
 		}
 	case Close:
 		m.disk, m.lost, m.late = nil, false, o.Err != nil // whoever is next fences the instance

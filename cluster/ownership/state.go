@@ -25,6 +25,7 @@ type Machine struct {
 	lost     bool   // it is fenced
 	fenced   uint64 // epoch whose predecessors are fenced
 	failed   uint64 // epoch that could not be opened
+	failing  bool   // a step to it has failed since something was
 	late     bool   // what was opened or closed last may still have the lock
 	leaving  bool   // what was open was closed for another node, or goes there without
 	stopping bool
