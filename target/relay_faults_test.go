@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"lunar/backstore/errstore"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
+	"lunar/target"
+	"lunar/target/scsi/relay"
 )
 
 // inTransition reports that a result is NOT READY, ASYMMETRIC ACCESS STATE TRANSITION.
@@ -305,4 +308,33 @@ func TestRelaySanitize(t *testing.T) {
 			t.Errorf("path %d: found %x and %.4x, expected the pattern", i, code, data)
 		}
 	}
+}
+
+// TestRelayForgottenWhileItBegins: an owner that forgets nexuses all the time, as where volumes move and
+// nodes come and go, ends each of those that begin meanwhile.
+func TestRelayForgottenWhileItBegins(t *testing.T) {
+	owner := newRelayRig(t, 2).nodes[0]
+	stop, forgets := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(forgets)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				owner.server.ForgetRelayed(nil, "n2", func() {})
+			}
+		}
+	}()
+	from := target.RelayPeer{Node: "n2", Incarnation: "first"}
+	for i := range uint64(2000) {
+		begun := make(chan struct{})
+		begin := relay.Begin{Nexus: i, Tag: 2, Volume: "db", Initiator: fmt.Sprintf("iqn.2026-11.test:i,i,0x%012x", i), Target: testTarget}
+		owner.server.Relayed(from, begin.Append(nil), func(...[]byte) { close(begun) })
+		<-begun
+	}
+	close(stop)
+	<-forgets
+	owner.server.ForgetRelayed(nil, "n2", func() {})
+	eventually.Holds(t, "all are forgotten", func() bool { return owner.server.Remotes() == 0 })
 }

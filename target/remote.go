@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"lunar/internal/evloop"
 	"lunar/internal/waits"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -165,7 +164,6 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit,
 		s.release([]*scsi.LogicalUnit{lu})
 		return true
 	}
-	n.thread.loop.Post(evloop.Func(n.open))
 	if lu.Tenure() != tenure { // which may have been before ForgetRelayed could find it
 		n.drop(func() {})
 		return false

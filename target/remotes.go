@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
 
@@ -54,7 +55,8 @@ func (r *remotes) on(units []*scsi.LogicalUnit) []*remoteNexus {
 	return r.of(func(n *remoteNexus) bool { return slices.Contains(units, n.nexus.LU) })
 }
 
-// add makes a nexus known, unless it is.
+// add makes a nexus known, unless it is, and opens it on its thread: whatever comes there from those
+// who find it comes behind.
 func (r *remotes) add(n *remoteNexus) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,5 +67,6 @@ func (r *remotes) add(n *remoteNexus) bool {
 		return false
 	}
 	r.all[n.key] = n
+	n.thread.loop.Post(evloop.Func(n.open))
 	return true
 }
