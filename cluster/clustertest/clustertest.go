@@ -25,6 +25,8 @@ type Subject struct {
 	Quorum func(t testing.TB, there bool)
 	// Shortest is a lease that ends soon.
 	Shortest time.Duration
+	// Within runs a test: in virtual time, or with a state of its own; nil: as it is.
+	Within func(t *testing.T, test func(*testing.T))
 }
 
 // Run runs all tests. Each uses keys of its own.
@@ -38,7 +40,13 @@ func Run(t *testing.T, s Subject) {
 		{"LeaseEnds", testLeaseEnds}, {"Revoke", testRevoke}, {"Kept", testKept}, {"NoLease", testNoLease},
 		{"Closed", testClosed}, {"NoQuorum", testNoQuorum},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+		t.Run(test.name, func(t *testing.T) {
+			if s.Within == nil {
+				test.run(t, s)
+				return
+			}
+			s.Within(t, func(t *testing.T) { test.run(t, s) })
+		})
 	}
 }
 

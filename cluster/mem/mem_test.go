@@ -11,14 +11,21 @@ import (
 	"lunar/cluster/clustertest"
 )
 
-// TestConformance: in virtual time, with delays.
+// TestConformance: in virtual time, in which no request waits longer than Patience and no lease
+// ends because the machine is busy.
 func TestConformance(t *testing.T) {
-	net := NewNetwork()
+	var net *Network
 	clustertest.Run(t, clustertest.Subject{
 		Open:     func(testing.TB) cluster.State { return net.State("n") },
 		Compact:  func(_ testing.TB, at cluster.Revision) { net.Compact(at) },
 		Quorum:   func(_ testing.TB, there bool) { net.SetQuorum(there) },
 		Shortest: 300 * time.Millisecond,
+		Within: func(t *testing.T, test func(*testing.T)) {
+			synctest.Test(t, func(t *testing.T) {
+				net = NewNetwork()
+				test(t)
+			})
+		},
 	})
 }
 
