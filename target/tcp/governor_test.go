@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -150,12 +151,17 @@ func TestGovernorDoesNotAllocate(t *testing.T) {
 func TestGovernorHoldsBack(t *testing.T) {
 	m, loop, _, on := governed(t)
 	other := bottleneck.Member{Delayed: true}
+	const before = int64(time.Second)
+	eventually.Holds(t, "the process, with which the loop's clock begins, is older than that", func() (older bool) {
+		on(func() { older = loop.Now() > before })
+		return older
+	})
 	on(func() {
 		_ = m.SetClass(target.NetworkClass{Class: scheduler.Low, Network: &scheduler.Network{Governor: scheduler.ServerGovernor, Delay: 1e6}})
 		g := m.gov
 		g.member.Delayed = true // also where the machine's connections agree on ECN (tcp_ecn)
 		was := g.window()
-		g.link.Join(&other, loop.Now()-1e9)
+		g.link.Join(&other, loop.Now()-before)
 		g.room()
 		if g.window() != g.least() || g.least() >= was {
 			t.Errorf("the window is %d, expected the least, %d, of one that was %d; held back: %v, members: %d", g.window(), g.least(), was, g.holds, g.link.Members())
