@@ -294,11 +294,12 @@ func (d *daemon) followPeers(ctx context.Context) {
 		living, err := peersOf(all)
 		m.meet(&s, living)
 		m.forget(ctx, &s, living)
-		m.relays = m.reach(&s, d.Shared(), living)
+		linked := m.linkedToo(&s, living)
+		m.relays = m.reach(&s, d.Shared(), linked)
 		own := m.current()
 		m.alive(all)
 		m.complain(errors.Join(err, living.clash(m.conf.Node, own), living.differ(m.conf.Node, own, slices.Sorted(maps.Keys(own.Owners))...)))
-		now := peers(m.recent.See(time.Now(), living))
+		now := peers(m.recent.See(time.Now(), linked))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,38 @@ func TestClusterView(t *testing.T) {
 		c := l.cluster("n1")
 		return seen(&c, "n3").State == control.NodeOK && seen(&c, "n3").Link.Up
 	})
+}
+
+// TestPathsToCutOwner: an owner that etcd alone does not hear is reached through the other nodes as before,
+// also after its record has gone.
+func TestPathsToCutOwner(t *testing.T) {
+	l := newLab(t, "")
+	want := "[{n1 optimized} {n2 non-optimized} {n3 non-optimized}]"
+	paths := func() string {
+		c := l.cluster("n2")
+		if len(c.Volumes) != 1 || !c.Volumes[0].OwnedBy("n1") {
+			return "another owner"
+		}
+		return fmt.Sprint(c.Volumes[0].Access)
+	}
+	eventually.Holds(t, "all nodes lead to the owner", func() bool { return paths() == want })
+	l.network.Cut("n1", true)
+	eventually.Holds(t, "the state has given the owner up", func() bool {
+		c := l.cluster("n2")
+		one := seen(&c, "n1")
+		return one.Incarnation == "" && one.State == control.NodeCut
+	})
+	for until := time.Now().Add(3 * peersEvery); time.Now().Before(until); time.Sleep(peersEvery / 10) {
+		if got := paths(); got != want {
+			t.Fatalf("found %s, expected %s", got, want)
+		}
+	}
+	host := l.multipath(7)
+	host.at = 1
+	host.command(cdb10Of(0x28, 0), nil, 512)
+	if host.failed.Load() != 0 {
+		t.Error("a path through another node does not lead to the owner")
+	}
 }
 
 // TestClusterStates: what a node is called, and when a volume is in flux.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
+	"maps"
 	"path/filepath"
 	"time"
 
@@ -94,6 +95,18 @@ func (m *membership) meet(s *node.Status, told peers) {
 		}
 	}
 	m.links.SetNodes(all)
+}
+
+// linkedToo adds to the nodes that live those that etcd has given up while they are heard over links, by what
+// they told last: they keep their volumes and portals, and commands are relayed to them.
+func (m *membership) linkedToo(s *node.Status, living peers) peers {
+	all := maps.Clone(living)
+	for name, was := range *m.known.Load() {
+		if _, lives := s.Nodes[name]; !lives && s.Hears(name) && s.Linked[name].Incarnation == m.met[name].Incarnation {
+			all[name] = was
+		}
+	}
+	return all
 }
 
 // unlink ends the links.
