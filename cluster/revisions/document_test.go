@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lunar/cluster"
@@ -17,7 +18,8 @@ import (
 	"lunar/internal/eventually"
 )
 
-// nodes are followers of a cluster in the process.
+// nodes are followers of a cluster in the process. Their tests run in virtual time: in real time a busy
+// machine makes requests and leases end.
 type nodes struct {
 	t   *testing.T
 	net *mem.Network
@@ -99,137 +101,147 @@ func (all *nodes) propose(name, text string) int64 {
 // TestPropose: every node says what it thinks of a proposal, and all follow what comes of it,
 // also one that was away.
 func TestPropose(t *testing.T) {
-	all := newNodes(t, "n1", "n2")
-	p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: []byte("first")}, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, err := p.Verdicts(t.Context(), wanted("n1", "n2"))
-	if err != nil || string(said["n1"]) != `"about first"` || string(said["n2"]) != `"about first"` {
-		t.Errorf("found %s, %v", said, err)
-	}
-	if all.all["n2"].text() != "" {
-		t.Error("a node follows what is no more than proposed")
-	}
-	if err := p.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p.End()
-	all.begin("n3", &node{})
-	for _, name := range []string{"n1", "n2", "n3"} {
-		eventually.Holds(t, name+" follows", func() bool { return all.all[name].text() == "first" })
-	}
-	for range kept + 3 {
-		all.propose("n2", "again")
-	}
-	history, err := all.at("n3").History(t.Context())
-	if err != nil || len(history) != kept || history[kept-1].Revision != kept+4 {
-		t.Errorf("found %d revisions, %v", len(history), err)
-	}
-	if left, _, err := all.net.State("n1").Get(t.Context(), cluster.KeysOf("lab").Verdicts()); err != nil || len(left) > 0 {
-		t.Errorf("found verdicts %v, %v", left, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		all := newNodes(t, "n1", "n2")
+		p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: []byte("first")}, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := p.Verdicts(t.Context(), wanted("n1", "n2"))
+		if err != nil || string(said["n1"]) != `"about first"` || string(said["n2"]) != `"about first"` {
+			t.Errorf("found %s, %v", said, err)
+		}
+		if all.all["n2"].text() != "" {
+			t.Error("a node follows what is no more than proposed")
+		}
+		if err := p.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.End()
+		all.begin("n3", &node{})
+		for _, name := range []string{"n1", "n2", "n3"} {
+			eventually.Holds(t, name+" follows", func() bool { return all.all[name].text() == "first" })
+		}
+		for range kept + 3 {
+			all.propose("n2", "again")
+		}
+		history, err := all.at("n3").History(t.Context())
+		if err != nil || len(history) != kept || history[kept-1].Revision != kept+4 {
+			t.Errorf("found %d revisions, %v", len(history), err)
+		}
+		if left, _, err := all.net.State("n1").Get(t.Context(), cluster.KeysOf("lab").Verdicts()); err != nil || len(left) > 0 {
+			t.Errorf("found verdicts %v, %v", left, err)
+		}
+	})
 }
 
 // TestTwoPropose: of two who ask at once one is told whose proposal is under way, and who
 // means another revision than the newest is refused.
 func TestTwoPropose(t *testing.T) {
-	all := newNodes(t)
-	first, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", By: "alice", Node: "n1", What: "apply a"}, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "alice asked node n1") {
-		t.Errorf("found %v", err)
-	}
-	if err := first.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
-	first.End()
-	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 5); !errors.Is(err, cluster.ErrConflict) {
-		t.Errorf("found %v", err)
-	}
-	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 1); !errors.Is(err, cluster.ErrConflict) { // the state was restored
-		t.Errorf("a revision that is not the newest which is known: found %v", err)
-	}
-	second, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 7)
-	if err != nil || second.Revision != 8 {
-		t.Fatalf("found %+v, %v", second, err)
-	}
-	second.End()
-	if err := second.Commit(t.Context()); !errors.Is(err, cluster.ErrConflict) {
-		t.Errorf("a proposal that has ended: found %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		all := newNodes(t)
+		first, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", By: "alice", Node: "n1", What: "apply a"}, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "alice asked node n1") {
+			t.Errorf("found %v", err)
+		}
+		if err := first.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+		first.End()
+		if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 5); !errors.Is(err, cluster.ErrConflict) {
+			t.Errorf("found %v", err)
+		}
+		if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 1); !errors.Is(err, cluster.ErrConflict) { // the state was restored
+			t.Errorf("a revision that is not the newest which is known: found %v", err)
+		}
+		second, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 7)
+		if err != nil || second.Revision != 8 {
+			t.Fatalf("found %+v, %v", second, err)
+		}
+		second.End()
+		if err := second.Commit(t.Context()); !errors.Is(err, cluster.ErrConflict) {
+			t.Errorf("a proposal that has ended: found %v", err)
+		}
+	})
 }
 
 // TestUnreadable: what no node of this version reads is told of, and followed by nobody.
 func TestUnreadable(t *testing.T) {
-	all := newNodes(t, "n1")
-	keys := cluster.KeysOf("lab")
-	all.propose("n1", "good")
-	eventually.Holds(t, "the node follows", func() bool { return all.all["n1"].text() == "good" })
-	for revision, value := range map[int64]string{2: "{", 3: `{"version":2,"revision":3}`, 4: `{"version":1,"revision":4,"text":"eA=="}`} {
-		if _, err := all.net.State("n1").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(revision), Value: []byte(value)}}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		all := newNodes(t, "n1")
+		keys := cluster.KeysOf("lab")
+		all.propose("n1", "good")
+		eventually.Holds(t, "the node follows", func() bool { return all.all["n1"].text() == "good" })
+		for revision, value := range map[int64]string{2: "{", 3: `{"version":2,"revision":3}`, 4: `{"version":1,"revision":4,"text":"eA=="}`} {
+			if _, err := all.net.State("n1").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(revision), Value: []byte(value)}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	eventually.Holds(t, "the node hears of all", func() bool {
-		n := all.all["n1"]
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return len(n.unreadable) > 0
+		eventually.Holds(t, "the node hears of all", func() bool {
+			n := all.all["n1"]
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.unreadable) > 0
+		})
+		if _, err := all.at("n1").Newest(t.Context()); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("found %v", err)
+		}
+		if all.all["n1"].text() != "good" {
+			t.Error("a node follows what cannot be read")
+		}
+		if got := all.propose("n1", "better"); got != 5 {
+			t.Errorf("found revision %d", got)
+		}
+		eventually.Holds(t, "the node follows again", func() bool { return all.all["n1"].text() == "better" })
 	})
-	if _, err := all.at("n1").Newest(t.Context()); !errors.Is(err, ErrUnreadable) {
-		t.Errorf("found %v", err)
-	}
-	if all.all["n1"].text() != "good" {
-		t.Error("a node follows what cannot be read")
-	}
-	if got := all.propose("n1", "better"); got != 5 {
-		t.Errorf("found revision %d", got)
-	}
-	eventually.Holds(t, "the node follows again", func() bool { return all.all["n1"].text() == "better" })
 }
 
 // TestTooLong: a text that the state would not take is refused before it is asked about.
 func TestTooLong(t *testing.T) {
-	all := newNodes(t)
-	for name, text := range map[string][]byte{"long": make([]byte, MaxText+1), "dense": noise(MaxStored + 1)} {
-		if _, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: text}, 0, 0); !errors.Is(err, ErrTooLong) {
-			t.Errorf("%s: found %v", name, err)
+	synctest.Test(t, func(t *testing.T) {
+		all := newNodes(t)
+		for name, text := range map[string][]byte{"long": make([]byte, MaxText+1), "dense": noise(MaxStored + 1)} {
+			if _, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: text}, 0, 0); !errors.Is(err, ErrTooLong) {
+				t.Errorf("%s: found %v", name, err)
+			}
 		}
-	}
-	long := Document{Revision: 1, Text: make([]byte, MaxText)}
-	value, err := long.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if back, err := Decode(value); err != nil || len(back.Text) != MaxText {
-		t.Errorf("found %v", err)
-	}
+		long := Document{Revision: 1, Text: make([]byte, MaxText)}
+		value, err := long.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := Decode(value); err != nil || len(back.Text) != MaxText {
+			t.Errorf("found %v", err)
+		}
+	})
 }
 
 // TestLongVerdict: what a node says of a large change arrives, though the state does not take as
 // much at once; what it does not take in any form is told of.
 func TestLongVerdict(t *testing.T) {
-	long := fmt.Appendf(nil, "%q", strings.Repeat("volumes.pvc-0001: new, ", 1<<17))
-	all := newNodes(t)
-	all.begin("n1", &node{says: long})
-	p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a"}, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if said, err := p.Verdicts(ctx, wanted("n1")); err != nil || !bytes.Equal(said["n1"], long) {
-		t.Errorf("found %d bytes, %v", len(said["n1"]), err)
-	}
-	dense := fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(noise(2<<20)))
-	all.begin("n2", &node{says: dense})
-	if _, err := p.Verdicts(ctx, wanted("n1", "n2")); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "node n2") {
-		t.Errorf("found %v", err)
-	}
-	p.End()
+	synctest.Test(t, func(t *testing.T) {
+		long := fmt.Appendf(nil, "%q", strings.Repeat("volumes.pvc-0001: new, ", 1<<17))
+		all := newNodes(t)
+		all.begin("n1", &node{says: long})
+		p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a"}, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if said, err := p.Verdicts(ctx, wanted("n1")); err != nil || !bytes.Equal(said["n1"], long) {
+			t.Errorf("found %d bytes, %v", len(said["n1"]), err)
+		}
+		dense := fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(noise(2<<20)))
+		all.begin("n2", &node{says: dense})
+		if _, err := p.Verdicts(ctx, wanted("n1", "n2")); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "node n2") {
+			t.Errorf("found %v", err)
+		}
+		p.End()
+	})
 }
 
 // FuzzDecode: whatever is in the state is refused, or is a document that can be stored again.
@@ -273,19 +285,21 @@ func noise(n int) []byte {
 
 // TestProposerDies: its proposal ends with its lease, and others can propose.
 func TestProposerDies(t *testing.T) {
-	all := newNodes(t, "n2")
-	dead := all.net.State("n1")
-	if _, err := (Store{dead, cluster.KeysOf("lab")}).Propose(t.Context(), &Document{ID: "a"}, 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
-	eventually.Holds(t, "another proposal is possible", func() bool {
-		p, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0)
-		if err == nil {
-			p.End()
+	synctest.Test(t, func(t *testing.T) {
+		all := newNodes(t, "n2")
+		dead := all.net.State("n1")
+		if _, err := (Store{dead, cluster.KeysOf("lab")}).Propose(t.Context(), &Document{ID: "a"}, 0, 0); err != nil {
+			t.Fatal(err)
 		}
-		return err == nil
+		if err := dead.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually.Holds(t, "another proposal is possible", func() bool {
+			p, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0)
+			if err == nil {
+				p.End()
+			}
+			return err == nil
+		})
 	})
 }
