@@ -105,15 +105,16 @@ func (r road) takes() time.Duration {
 }
 
 // ask sends a request and awaits its answer. It fails with what do returns, ErrNoQuorum
-// if it was not sent, and ErrUnknown.
+// if it was not sent, and ErrUnknown. What nothing delays takes no time: in real time a machine that
+// stands still for longer than Patience loses no answer.
 func (n *Network) ask(ctx context.Context, node string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answer := make(chan error, 1)
+	answer, lost := make(chan error, 1), make(chan struct{})
 	r, open, _ := n.reach(node)
 	if open {
-		after(r.takes(), func() { n.arrive(node, do, answer) })
+		after(r.takes(), func() { n.arrive(node, do, answer, lost) })
 	}
 	limit := time.NewTimer(Patience)
 	defer limit.Stop()
@@ -122,6 +123,14 @@ func (n *Network) ask(ctx context.Context, node string, do func() error) error {
 		return err
 	case <-limit.C:
 	case <-ctx.Done():
+	}
+	if open && r.delay == nil {
+		select {
+		case err := <-answer:
+			return err
+		case <-lost:
+		case <-ctx.Done():
+		}
 	}
 	if !open {
 		return fmt.Errorf("%s: %w", node, cluster.ErrNoQuorum)
@@ -140,20 +149,25 @@ func after(d time.Duration, f func()) {
 	time.AfterFunc(d, f)
 }
 
-// arrive does what was asked, unless the request was lost on its way.
-func (n *Network) arrive(node string, do func() error, answer chan<- error) {
+// arrive does what was asked, unless the request was lost on its way. It closes lost where no answer
+// comes.
+func (n *Network) arrive(node string, do func() error, answer chan<- error, lost chan<- struct{}) {
 	r, open, _ := n.reach(node)
 	if !open {
+		close(lost)
 		return
 	}
 	err := do()
 	if r.losing != nil && r.losing() {
+		close(lost)
 		return
 	}
 	after(r.takes(), func() {
 		if _, open, _ := n.reach(node); open {
 			answer <- err
+			return
 		}
+		close(lost)
 	})
 }
 
