@@ -163,6 +163,7 @@ func (g *Gate) safeShare() int64 {
 func (g *Gate) release(clients []*client, now int64) {
 	for _, p := range clients {
 		if p.queues--; p.queues == 0 {
+			p.server.device.Pool.Settle(p.engine)
 			p.server.clients = slices.DeleteFunc(p.server.clients, func(x *client) bool { return x == p })
 		}
 		p.entity.queues--

@@ -411,6 +411,32 @@ func TestHardPoolBoundsThePeriod(t *testing.T) {
 	}
 }
 
+// TestWhoGoesPays: an initiator that comes anew for each large command, of which the first token has
+// all of it served, gets no more of a hard pool than the pool has.
+func TestWhoGoesPays(t *testing.T) {
+	const cost, window = 256, 8
+	a := newAlone(t, GateConfig{Window: window, Mode: HardPool, Batch: 1}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 3000}})
+	stays := a.open("iqn.r", 0)
+	exchange(a.coord, 0, a.gate)
+	capacity, served := a.coord.Monitor(a.disk).Capacity(), int64(0)
+	for range 1000 {
+		q := a.open("iqn.a", 0)
+		task := &Task{Cost: cost, Bytes: cost * 4096}
+		if a.gate.Admit(q, task, a.now) {
+			served += cost
+			a.gate.Done(task, a.now)
+		} else {
+			a.gate.Cancel(task, a.now)
+		}
+		a.gate.Close(q, a.now)
+		a.now += ms / 2
+	}
+	if served < cost || served > capacity+cost {
+		t.Errorf("found %d tokens in half a period, of %d in all of it", served, capacity)
+	}
+	a.gate.Close(stays, a.now)
+}
+
 // TestQueueThatRanEmpty: its next command is judged when it comes, whatever the
 // queue was before, and passes at once if nothing else waits.
 func TestQueueThatRanEmpty(t *testing.T) {

@@ -348,7 +348,7 @@ func (c *churner) readBack() error {
 }
 
 // churnRules are random rules, after those that are always there.
-func churnRules(t *testing.T, rng *rand.Rand, o churnOptions) *scheduler.Policy {
+func churnRules(t testing.TB, rng *rand.Rand, o churnOptions) *scheduler.Policy {
 	lun := uint64(0)
 	limit := scheduler.Rate{IOPS: 2000 + rng.Int64N(20_000)}
 	if rng.IntN(2) == 0 {
@@ -385,6 +385,8 @@ func churn(t *testing.T, r *rig, o churnOptions, during func()) (tokens int64) {
 	var initiators []*churner
 	var running, changing sync.WaitGroup
 	stop, still := make(chan struct{}), make(chan struct{})
+	rules := &ruleChanger{rig: r, options: o, rng: rand.New(rand.NewPCG(o.seed, 99))}
+	rules.change() // before there is a rule nothing is counted
 	for i := range churners {
 		c := newChurner(i, r.addr, o.seed, &served)
 		initiators = append(initiators, c)
@@ -394,7 +396,7 @@ func churn(t *testing.T, r *rig, o churnOptions, during func()) (tokens int64) {
 			}
 		})
 	}
-	changing.Go(func() { changeRules(t, r, o, still) })
+	changing.Go(func() { rules.changes(still) })
 	during()
 	close(stop)
 	running.Wait() // while rules go on changing
@@ -412,25 +414,37 @@ func churn(t *testing.T, r *rig, o churnOptions, during func()) (tokens int64) {
 	return served.Load()
 }
 
-func changeRules(t *testing.T, r *rig, o churnOptions, stop <-chan struct{}) {
-	rng := rand.New(rand.NewPCG(o.seed, 99))
-	for n := 0; ; n++ {
-		p := &scheduler.Policy{}
-		if len(o.always) > 0 || n%4 != 3 {
-			p = churnRules(t, rng, o)
-		}
-		r.server.SetQoS(p)
-		checkFlows(t, r.server.QoS(""))
+// ruleChanger puts one set of random rules after another into force.
+type ruleChanger struct {
+	*rig
+	options churnOptions
+	rng     *rand.Rand
+	number  int
+}
+
+func (c *ruleChanger) change() {
+	p := &scheduler.Policy{}
+	if len(c.options.always) > 0 || c.number%4 != 3 {
+		p = churnRules(c.t, c.rng, c.options)
+	}
+	c.number++
+	c.server.SetQoS(p)
+	checkFlows(c.t, c.server.QoS(""))
+}
+
+func (c *ruleChanger) changes(stop <-chan struct{}) {
+	for {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(rng.Int64N(int64(60 * time.Millisecond)))):
+		case <-time.After(time.Duration(c.rng.Int64N(int64(60 * time.Millisecond)))):
+			c.change()
 		}
 	}
 }
 
 // checkFlows checks what the scheduler tells.
-func checkFlows(t *testing.T, status target.QoSStatus) {
+func checkFlows(t testing.TB, status target.QoSStatus) {
 	for i := range status.Flows {
 		f := &status.Flows[i]
 		n := &f.Counters

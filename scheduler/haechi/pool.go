@@ -15,6 +15,13 @@ func (p *Pool) Fetch(batch int64) int64 {
 	return max(0, min(batch, old))
 }
 
+// Settle takes what an engine that goes owes: nobody else would pay for it.
+func (p *Pool) Settle(e *Engine) {
+	if owed := -e.local; owed > 0 {
+		p.tokens.Add(-owed)
+	}
+}
+
 // Tokens returns what the pool holds, negative if more was asked for.
 func (p *Pool) Tokens() int64 { return p.tokens.Load() }
 
