@@ -379,8 +379,8 @@ func (c *Command) release() {
 	}
 }
 
-// Hit reports, at its end, that a cache served the command: the store behind it
-// had nothing to do.
+// Hit reports, at its end, that the store behind a cache had nothing to do for the command, or that it
+// was done in the memory of one that is nothing else.
 func (c *Command) Hit() bool { return !c.missed }
 
 // Reset makes an ended command ready for reuse. It leaves alone what the port
