@@ -46,7 +46,7 @@ func (g *Gate) Close(q *Queue, now int64) {
 	g.flows.remove(q)
 	g.count(q, -1)
 	q.server.dispatcher.Remove(q, now)
-	g.release(q.clients, now)
+	g.release(q.clients, g.on, now)
 	q.server.queues--
 	if !g.on { // nobody asks for a report
 		g.removeServers()
@@ -60,8 +60,9 @@ func (g *Gate) Apply(p *Policy, now int64) {
 	for q := range g.flows.all() {
 		old := q.clients
 		g.bind(q, now)
-		g.release(old, now)
+		g.release(old, false, now)
 	}
+	g.dropLeavers(now)
 	for _, s := range g.servers {
 		if s == nil {
 			continue
@@ -158,16 +159,49 @@ func (g *Gate) safeShare() int64 {
 	return whole
 }
 
-// release gives clients back; those that no queue uses go, and so do entities
-// that owe nothing.
-func (g *Gate) release(clients []*client, now int64) {
+// release gives clients back. Those that no queue uses go, and so do entities that owe nothing; those
+// with a reservation linger until the period's end: who comes anew has no more of it than is left.
+func (g *Gate) release(clients []*client, linger bool, now int64) {
 	for _, p := range clients {
-		if p.queues--; p.queues == 0 {
-			p.server.device.Pool.Settle(p.engine)
-			p.server.clients = slices.DeleteFunc(p.server.clients, func(x *client) bool { return x == p })
-		}
+		p.queues--
 		p.entity.queues--
+		switch {
+		case p.queues > 0:
+		case linger && p.entity.reservation > 0 && g.leavers < maxLeavers:
+			g.leavers++
+		default:
+			g.drop(p)
+		}
 	}
+	g.forget(now)
+}
+
+// maxLeavers bounds how many clients linger.
+const maxLeavers = 1024
+
+// drop removes a client that no queue uses.
+func (g *Gate) drop(p *client) {
+	p.server.device.Pool.Settle(p.engine)
+	p.server.clients = slices.DeleteFunc(p.server.clients, func(x *client) bool { return x == p })
+	p.entity.clients--
+}
+
+// dropLeavers removes the clients that linger.
+func (g *Gate) dropLeavers(now int64) {
+	if g.leavers == 0 {
+		return
+	}
+	for _, s := range g.servers {
+		if s == nil {
+			continue
+		}
+		for _, p := range slices.Clone(s.clients) {
+			if p.queues == 0 {
+				g.drop(p)
+			}
+		}
+	}
+	g.leavers = 0
 	g.forget(now)
 }
 
@@ -182,7 +216,7 @@ func (g *Gate) forget(now int64) {
 	indebted := 0
 	for i := len(g.entities) - 1; i >= 0; i-- {
 		e := g.entities[i]
-		if e.queues > 0 {
+		if e.clients > 0 {
 			continue
 		}
 		if e.inDebt(now) && indebted < maxIndebted {
@@ -217,6 +251,9 @@ func (g *Gate) Grant(grant *GateGrant, now int64) {
 	}
 	for i := range grant.Servers {
 		g.grant(&grant.Servers[i], grant, now)
+	}
+	if grant.Period {
+		g.dropLeavers(now)
 	}
 	for _, s := range g.servers {
 		if s != nil {

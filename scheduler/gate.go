@@ -50,6 +50,8 @@ type Gate struct {
 	made     int64 // servers and clients
 	done     int64 // tokens of commands that have ended
 
+	leavers int // clients that no queue uses, and that linger
+
 	entities []*entity
 	byKey    map[string]*entity
 	flows    flows

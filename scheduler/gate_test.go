@@ -437,6 +437,38 @@ func TestWhoGoesPays(t *testing.T) {
 	a.gate.Close(stays, a.now)
 }
 
+// TestWhoReturnsHasUsed: an initiator that goes and comes again has no more of its reservation than what
+// is left of the period's.
+func TestWhoReturnsHasUsed(t *testing.T) {
+	const reservation = 3000
+	a := newAlone(t, GateConfig{Window: 8, Mode: HardPool, Batch: 1},
+		Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: reservation}}, Rule{Initiators: []string{"iqn.s"}, Reservation: Rate{IOPS: 10_000 - reservation}})
+	stays, q := a.open("iqn.s", 0), a.open("iqn.r", 0)
+	exchange(a.coord, 0, a.gate)
+	for range 3 {
+		served := 0
+		for range 200 {
+			for range 5 {
+				served += len(a.step(200, 32, q))
+			}
+			for _, task := range a.device {
+				a.gate.Done(task, a.now)
+			}
+			for q.tasks.length > 0 {
+				a.gate.Cancel(q.tasks.head, a.now)
+			}
+			a.device = nil
+			a.gate.Close(q, a.now)
+			delete(a.outstanding, q)
+			q = a.open("iqn.r", 0)
+		}
+		if served > reservation*11/10 {
+			t.Errorf("found %d commands in a period, of %d that are reserved", served, reservation)
+		}
+	}
+	a.gate.Close(stays, a.now)
+}
+
 // TestQueueThatRanEmpty: its next command is judged when it comes, whatever the
 // queue was before, and passes at once if nothing else waits.
 func TestQueueThatRanEmpty(t *testing.T) {
@@ -513,5 +545,8 @@ func TestGateHurries(t *testing.T) {
 	a.apply(classes, Rule{Name: "promise", Initiators: []string{"iqn.db1"}, Reservation: Rate{IOPS: 1000}})
 	expect("with a reservation", true)
 	a.gate.Close(q, a.now)
-	expect("when who has it has gone", false)
+	for range 1200 {
+		a.step(0, 0)
+	}
+	expect("when the period is over in which who has it has gone", false)
 }

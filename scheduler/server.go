@@ -125,10 +125,10 @@ func (g *Gate) server(d *Device) *server {
 	return s
 }
 
-// removeServers forgets servers that no queue uses. They were reported a last time.
+// removeServers forgets servers that nobody uses. They were reported a last time.
 func (g *Gate) removeServers() {
 	for i, s := range g.servers {
-		if s != nil && s.queues == 0 {
+		if s != nil && s.queues == 0 && len(s.clients) == 0 {
 			g.servers[i] = nil
 		}
 	}
@@ -137,13 +137,18 @@ func (g *Gate) removeServers() {
 // client finds or makes an entity's part in a server and counts its use.
 func (g *Gate) client(e *entity, s *server, now int64) *client {
 	for _, p := range s.clients {
-		if p.entity == e {
-			p.queues++
-			return p
+		if p.entity != e {
+			continue
 		}
+		if p.queues == 0 {
+			g.leavers--
+		}
+		p.queues++
+		return p
 	}
 	g.made++
 	p := &client{entity: e, server: s, number: g.made, queues: 1, engine: haechi.NewEngine(g.engineConfig(e, s))}
+	e.clients++
 	p.grantAnew(now, g.end, g.config.Period)
 	s.clients = append(s.clients, p)
 	return p
