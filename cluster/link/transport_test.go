@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,7 +71,8 @@ func (a *authority) node(name string) func() (*tls.Config, error) {
 	}
 }
 
-// overTLS are the links of a node on loopback, and where it is reached.
+// overTLS are the links of a node on loopback, and where it is reached. A node on a busy machine may
+// be silent for long.
 func overTLS(t testing.TB, name string, credentials func() (*tls.Config, error)) (*link.Links, string) {
 	t.Helper()
 	transport, err := link.OverTLS("127.0.0.1:0", credentials)
@@ -81,7 +81,7 @@ func overTLS(t testing.TB, name string, credentials func() (*tls.Config, error))
 	}
 	l := link.New(link.Config{
 		Cluster: "test", Node: name, Incarnation: name + ".1", Transport: transport,
-		Beat: 20 * time.Millisecond, Silence: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Beat: 20 * time.Millisecond, Silence: eventually.Patience, Logger: slog.New(slog.DiscardHandler),
 	})
 	l.Handle(link.Command, echo)
 	l.Open()
@@ -144,13 +144,9 @@ func TestOverTLS(t *testing.T) {
 		}
 		return ""
 	}
-	eventually.Holds(t, "it is told why the others are not", func() bool { return why("n3") != "" && why("n4") != "" })
-	if w := why("n3"); !strings.Contains(w, "unknown authority") {
-		t.Errorf("found %q", w)
-	}
-	if w := why("n4"); !strings.Contains(w, `found the certificate of node "n2", expected that of "n4"`) {
-		t.Errorf("found %q", w)
-	}
+	// On a busy machine an attempt may have ended before that was found.
+	eventually.Says(t, func() string { return why("n3") }, "unknown authority")
+	eventually.Says(t, func() string { return why("n4") }, `found the certificate of node "n2", expected that of "n4"`)
 	bare := &tls.Config{InsecureSkipVerify: true} // whose server it is does not matter here
 	if c, err := (&tls.Dialer{Config: bare}).DialContext(t.Context(), "tcp", at2); err == nil {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
