@@ -5,30 +5,60 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lunar/cluster"
 )
 
-// members are made ones, of which each answers as it is told.
+// piped is how a made member is reached, in virtual time.
+type piped struct {
+	net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (p *piped) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *piped) Close() error { close(p.closed); return nil }
+
+// members are made ones, of which each answers as it is told. They are for virtual time: a busy machine
+// needs more for an answer than an attempt has.
 func members(t *testing.T, answers ...http.HandlerFunc) *State {
 	t.Helper()
-	var urls []string
-	for _, answer := range answers {
-		s := httptest.NewServer(answer)
-		t.Cleanup(s.Close)
-		urls = append(urls, s.URL)
+	reached, urls := map[string]*piped{}, []string(nil)
+	for i, answer := range answers {
+		p, name := &piped{conns: make(chan net.Conn), closed: make(chan struct{})}, fmt.Sprint("member", i)
+		server := &http.Server{Handler: answer}
+		go server.Serve(p)
+		t.Cleanup(func() { server.Close() })
+		reached[name+":80"], urls = p, append(urls, "http://"+name)
 	}
 	s, err := Open(Options{Members: urls, Patience: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	s.c.http.Transport.(*http.Transport).DialContext = func(_ context.Context, _, at string) (net.Conn, error) {
+		here, there := net.Pipe()
+		reached[at].conns <- there
+		return here, nil
+	}
 	return s
 }
 
@@ -73,31 +103,35 @@ func TestOutcomes(t *testing.T) {
 		"half of an answer": {200, `{"header":{"revi`, cluster.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var first, second atomic.Int32
-			s := members(t, says(&first, c.status, c.text), says(&second, 200, committed))
-			at, err := s.Commit(t.Context(), nil, nil)
-			if !errors.Is(err, c.err) || c.err == nil && at != 7 {
-				t.Fatalf("found revision %d, error %v, expected %v", at, err, c.err)
-			}
-			if again := second.Load() == 1; first.Load() != 1 || again != (c.err == nil) {
-				t.Fatalf("found %d and %d requests", first.Load(), second.Load())
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var first, second atomic.Int32
+				s := members(t, says(&first, c.status, c.text), says(&second, 200, committed))
+				at, err := s.Commit(t.Context(), nil, nil)
+				if !errors.Is(err, c.err) || c.err == nil && at != 7 {
+					t.Fatalf("found revision %d, error %v, expected %v", at, err, c.err)
+				}
+				if again := second.Load() == 1; first.Load() != 1 || again != (c.err == nil) {
+					t.Fatalf("found %d and %d requests", first.Load(), second.Load())
+				}
+			})
 		})
 	}
 }
 
 // TestSentOnce: a change whose answer does not come is asked of nobody else; a question is.
 func TestSentOnce(t *testing.T) {
-	var first, second atomic.Int32
-	s := members(t, hangs(&first), says(&second, 200, committed))
-	if _, err := s.Commit(t.Context(), nil, nil); !errors.Is(err, cluster.ErrUnknown) || second.Load() > 0 {
-		t.Fatalf("found %v and %d more requests, expected ErrUnknown and none", err, second.Load())
-	}
-	first.Store(0)
-	s = members(t, hangs(&first), says(&second, 200, `{"header":{"revision":"9"}}`))
-	if _, at, err := s.Get(t.Context(), "k"); at != 9 || err != nil || first.Load() != 1 {
-		t.Fatalf("found revision %d, error %v, %d requests to who hangs", at, err, first.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var first, second atomic.Int32
+		s := members(t, hangs(&first), says(&second, 200, committed))
+		if _, err := s.Commit(t.Context(), nil, nil); !errors.Is(err, cluster.ErrUnknown) || second.Load() > 0 {
+			t.Fatalf("found %v and %d more requests, expected ErrUnknown and none", err, second.Load())
+		}
+		first.Store(0)
+		s = members(t, hangs(&first), says(&second, 200, `{"header":{"revision":"9"}}`))
+		if _, at, err := s.Get(t.Context(), "k"); at != 9 || err != nil || first.Load() != 1 {
+			t.Fatalf("found revision %d, error %v, %d requests to who hangs", at, err, first.Load())
+		}
+	})
 }
 
 // TestNobody: where nobody listens nothing was sent, which is no unknown outcome.
@@ -122,12 +156,14 @@ func TestNobody(t *testing.T) {
 
 // TestNoQuorumOnce: who has no leader says so, and it is told once.
 func TestNoQuorumOnce(t *testing.T) {
-	var first atomic.Int32
-	s := members(t, says(&first, 503, `{"code":14,"message":"etcdserver: no leader"}`))
-	_, _, err := s.Get(t.Context(), "k")
-	if !errors.Is(err, cluster.ErrNoQuorum) || strings.Count(err.Error(), cluster.ErrNoQuorum.Error()) != 1 {
-		t.Errorf("found %v, expected ErrNoQuorum once", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var first atomic.Int32
+		s := members(t, says(&first, 503, `{"code":14,"message":"etcdserver: no leader"}`))
+		_, _, err := s.Get(t.Context(), "k")
+		if !errors.Is(err, cluster.ErrNoQuorum) || strings.Count(err.Error(), cluster.ErrNoQuorum.Error()) != 1 {
+			t.Errorf("found %v, expected ErrNoQuorum once", err)
+		}
+	})
 }
 
 // TestRanges: prefixes as etcd has them, also those whose last byte has no successor.
@@ -143,23 +179,25 @@ func TestRanges(t *testing.T) {
 // ends: it would be silent until there is one.
 func TestOlderBackup(t *testing.T) {
 	for at, want := range map[int]error{6: cluster.ErrCompacted, 9: nil} {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := members(t, func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			if r.URL.Path != "/v3/watch" {
-				fmt.Fprintf(w, `{"header":{"revision":"%d"}}`, at)
-				return
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := members(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if r.URL.Path != "/v3/watch" {
+					fmt.Fprintf(w, `{"header":{"revision":"%d"}}`, at)
+					return
+				}
+				fmt.Fprint(w, `{"result":{"header":{"revision":"6"},"created":true}}`, "\n")
+				if at > 6 { // the member was behind
+					fmt.Fprint(w, `{"result":{"header":{"revision":"9"},"events":[{"kv":{"key":"aw==","mod_revision":"9"}}]}}`, "\n")
+				}
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			})
+			if b := <-s.Watch(ctx, "k", 8); !errors.Is(b.Err, want) || want == nil && b.Revision != 9 {
+				t.Errorf("state at %d: found %+v, expected error %v", at, b, want)
 			}
-			fmt.Fprint(w, `{"result":{"header":{"revision":"6"},"created":true}}`, "\n")
-			if at > 6 { // the member was behind
-				fmt.Fprint(w, `{"result":{"header":{"revision":"9"},"events":[{"kv":{"key":"aw==","mod_revision":"9"}}]}}`, "\n")
-			}
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
+			cancel()
 		})
-		if b := <-s.Watch(ctx, "k", 8); !errors.Is(b.Err, want) || want == nil && b.Revision != 9 {
-			t.Errorf("state at %d: found %+v, expected error %v", at, b, want)
-		}
-		cancel()
 	}
 }
