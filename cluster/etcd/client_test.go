@@ -45,7 +45,7 @@ func members(t *testing.T, answers ...http.HandlerFunc) *State {
 	for i, answer := range answers {
 		p, name := &piped{conns: make(chan net.Conn), closed: make(chan struct{})}, fmt.Sprint("member", i)
 		server := &http.Server{Handler: answer}
-		go server.Serve(p)
+		go server.Serve(p) //nolint:errcheck // it ends with the test
 		t.Cleanup(func() { server.Close() })
 		reached[name+":80"], urls = p, append(urls, "http://"+name)
 	}
