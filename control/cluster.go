@@ -23,6 +23,7 @@ type Cluster struct {
 	Lease    float64               `json:"lease_seconds" metric:"lease_seconds" doc:"For how long cached data are served if the cluster does not answer any more; 0: they are not."`
 	Etcd     bool                  `json:"etcd" metric:"etcd_answers" doc:"Whether etcd answers this node; without a majority of its members it answers nobody."`
 	Answered float64               `json:"etcd_answered_seconds" metric:"etcd_answered_seconds" doc:"Time since etcd has renewed this node's lease last, or since the node began."`
+	Full     bool                  `json:"full" metric:"state_full" doc:"Whether the cluster's state in etcd has reached its quota, as of the last 10 seconds: nobody takes volumes over, and nothing of it is changed."`
 	Revision int64                 `json:"revision" metric:"config_revision" doc:"Revision of the cluster's configuration that is in force here; 0: none."`
 	Newest   int64                 `json:"newest_revision" metric:"config_newest_revision" doc:"The newest revision that a living node goes by."`
 	Behind   string                `json:"behind,omitempty" doc:"Why the newest revision is not in force here."`

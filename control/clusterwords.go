@@ -13,6 +13,9 @@ func (c *Cluster) words() (wrong, known []string) {
 	case !c.Joined:
 		wrong = append(wrong, "node "+c.Node+" has no place in cluster "+c.Name)
 	}
+	if c.Full {
+		wrong = append(wrong, "the state of cluster "+c.Name+" is full")
+	}
 	if c.Behind != "" {
 		wrong = append(wrong, "node "+c.Node+" does not have the newest configuration of cluster "+c.Name)
 	}
@@ -43,6 +46,9 @@ func (c *Cluster) words() (wrong, known []string) {
 	}
 	return wrong, known
 }
+
+// FullHelp is what makes room in a state that does not make it by itself.
+const FullHelp = "lunar-etcd makes some within seconds; if it logs that it cannot, raise \"quota\" in etcd/member.json of each node and restart lunar-etcd there"
 
 // StrangerHelp is what mends a node whose disks have other serial numbers.
 const StrangerHelp = "stop its server, copy cluster-identity.json from the state directory of a node whose numbers hosts know, and start it again"

@@ -67,6 +67,8 @@ type membership struct {
 	documents revisions.Store
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
 	behind    atomic.Pointer[string] // why the newest is not; nil or empty: it is
+	full      atomic.Bool            // the cluster's state takes no changes
+	failure   atomic.Pointer[string] // why it does not answer; nil: it does
 	stranger  atomic.Bool            // the cluster's state has another identity than this node
 	following sync.Mutex             // held while a revision is put into force
 	retry     chan struct{}          // the node's own configuration has changed: the newest may go together with it

@@ -37,7 +37,7 @@ func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
 	m := d.member
 	v := &clusterView{Status: s, now: time.Now(), cfg: cfg, known: *m.known.Load(), links: m.linkStatus()}
 	out := &control.Cluster{
-		Name: cfg.Cluster.Named, Node: s.Node, Joined: s.Alone == "", Why: s.Alone, Lease: left(v.now, s.Until), Etcd: !s.Mute, Answered: v.now.Sub(s.Answered).Seconds(),
+		Name: cfg.Cluster.Named, Node: s.Node, Joined: s.Alone == "", Why: m.whyAlone(s.Alone, s.Mute), Lease: left(v.now, s.Until), Etcd: !s.Mute, Full: m.full.Load(), Answered: v.now.Sub(s.Answered).Seconds(),
 		Revision: d.joint().revision(), Behind: m.whyBehind(), Nodes: []control.ClusterNode{}, Volumes: []control.ClusterVolume{},
 	}
 	out.Newest = max(out.Revision, v.newest())

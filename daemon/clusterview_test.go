@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"lunar/cluster"
+	"lunar/cluster/etcd"
 	"lunar/cluster/node"
 	"lunar/cluster/ownership"
 	"lunar/conf"
@@ -120,6 +125,47 @@ func TestPathsToCutOwner(t *testing.T) {
 	if host.failed.Load() != 0 {
 		t.Error("a path through another node does not lead to the owner")
 	}
+}
+
+// alarming is a state whose members tell something of themselves.
+type alarming struct {
+	cluster.State
+	alarms []etcd.Alarm
+	err    error
+}
+
+func (s alarming) Alarms(context.Context) ([]etcd.Alarm, error) { return s.alarms, s.err }
+
+// newAlarmingLab is a lab with such states, where an error is that of n3 alone.
+func newAlarmingLab(t *testing.T, alarms []etcd.Alarm, err error) *lab {
+	return newLabOf(t, strings.ReplaceAll(nodeConfig, "CACHE", ""), func(n *clusterNode) {
+		if n.name != "n1" {
+			return
+		}
+		open := openState
+		openState = func(c *conf.Cluster, dir string, log *slog.Logger) (cluster.State, error) {
+			s, failed := open(c, dir, log)
+			if c.Node != "n3" {
+				return alarming{s, alarms, nil}, failed
+			}
+			return alarming{s, alarms, err}, failed
+		}
+	})
+}
+
+// TestStateFull: that nothing can be changed in etcd is told, though it keeps leases alive and nothing else
+// fails before a volume is to be taken over.
+func TestStateFull(t *testing.T) {
+	l := newAlarmingLab(t, []etcd.Alarm{{Member: 1, Kind: etcd.NoSpace}}, nil)
+	eventually.Says(t, func() string { return l.lunar("n2", cli.ExitOK, "status") }, "degraded", "the state of cluster lab is full")
+	eventually.Says(t, func() string { return l.lunar("n3", cli.ExitOK, "cluster", "status") }, "etcd is FULL: nobody takes volumes over", "quota")
+}
+
+// TestWhyEtcdIsSilent: a node to which etcd does not answer tells what it meets instead.
+func TestWhyEtcdIsSilent(t *testing.T) {
+	l := newAlarmingLab(t, nil, errors.New("the certificate has expired"))
+	l.network.Cut("n3", true)
+	eventually.Says(t, func() string { return l.lunar("n3", cli.ExitOK, "cluster", "status") }, "NOT JOINED: etcd does not answer", "; the certificate has expired")
 }
 
 // TestClusterStates: what a node is called, and when a volume is in flux.

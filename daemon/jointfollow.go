@@ -188,6 +188,7 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 	}
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
 	m.beside.Go(func() { m.serveSevers(m.shared.Life) })
+	m.beside.Go(func() { m.watchRoom(m.shared.Life) })
 	a.followJoint(m.shared.Life)
 	ours := map[string]*volumes.Shared{} // whoever decides about the others may not live
 	for i := range cfg.Volumes {

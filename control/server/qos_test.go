@@ -66,7 +66,7 @@ func (f fixed) FenceInCluster(Asker, control.ClusterFence) (control.Cluster, err
 func sampleCluster() *control.Cluster {
 	heard := 0.25
 	return &control.Cluster{
-		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2, Etcd: true, Answered: 0.5, Revision: 2, Newest: 3, Behind: "b",
+		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2, Etcd: true, Full: true, Answered: 0.5, Revision: 2, Newest: 3, Behind: "b",
 		Nodes: []control.ClusterNode{{
 			Name: "n", State: "behind", Incarnation: "i", Revision: 1, Behind: "b", Version: "1", Since: time.Unix(1, 0), Heard: true, Silent: 3, Lease: &control.ClusterLease{Age: 0.5, Left: 1.5},
 			Link:  &control.ClusterLink{Address: "192.0.2.2:7424", Up: true, Why: "w", Heard: &heard, RoundTrip: 0.5, Queued: 1, Relayed: 2, Relaying: 3, Unknown: 4, Served: 5, Serving: 6},

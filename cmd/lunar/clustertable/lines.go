@@ -26,6 +26,9 @@ func Lines(c *control.Cluster) (out []Line) {
 	} else {
 		out = append(out, Line{fmt.Sprintf("etcd has NOT ANSWERED for %v: nobody takes volumes over", listing.Seconds(c.Answered)), true})
 	}
+	if c.Full {
+		out = append(out, Line{"etcd is FULL: nobody takes volumes over, and nothing is changed, until there is room. " + control.FullHelp, true})
+	}
 	out = append(out, configuration(c)...)
 	for _, n := range c.Nodes {
 		if n.Stranger {

@@ -66,7 +66,7 @@ export function cluster(o, table, opens) {
   const behind = c.nodes.filter((n) => n.state === 'behind');
   return html`<dl class="facts">
       <div><dt>Cluster</dt><dd>${c.name}, this is node ${c.node} ${c.joined ? nothing : tag('alarm', 'not joined')}</dd></div>
-      <div><dt>etcd</dt><dd>${c.etcd ? `answers; renewed the lease ${f.time(c.etcd_answered_seconds)} ago` : tag('alarm', 'has not answered for ' + f.time(c.etcd_answered_seconds))}</dd></div>
+      <div><dt>etcd</dt><dd>${c.etcd ? `answers; renewed the lease ${f.time(c.etcd_answered_seconds)} ago` : tag('alarm', 'has not answered for ' + f.time(c.etcd_answered_seconds))} ${c.full ? tag('alarm', 'full: nobody takes volumes over') : nothing}</dd></div>
       <div><dt>Cached data are served for</dt><dd>${f.time(c.lease_seconds)}</dd></div>
       <div><dt>Configuration of all nodes</dt><dd>${c.newest_revision ? 'revision ' + c.revision : 'none'} ${behind.length ? tag('caution', 'behind: ' + behind.map((n) => n.name).join(', ')) : nothing}</dd></div>
     </dl>${c.joined ? nothing : html`<p class="alarm">${c.why}</p>`}${strangers.map((n) => html`<p class="alarm">Disks of node ${n.name} have other serial numbers than on other nodes.</p>`)}${behind.map((n) => html`<p class="quiet">Node ${n.name}: ${n.behind || 'revision ' + n.revision}</p>`)}
