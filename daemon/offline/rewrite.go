@@ -99,13 +99,26 @@ func (k Unencrypted) rewrite(ctx context.Context, p *bulk.Progress, how func(*re
 	if r.v = cfg.Volume(k.Volume); r.v == nil {
 		return out, fmt.Errorf("found no volume %q in %s", k.Volume, k.File)
 	}
-	if err := errors.Join(r.fits(), how(r)); err != nil {
+	if k.StateDir == "" {
+		err = r.had()
+	}
+	if err := errors.Join(err, r.fits(), how(r)); err != nil {
 		return out, fmt.Errorf("volume %s: %w", r.v.Name, err)
 	}
 	if err := r.all(ctx, p); err != nil {
 		return out, fmt.Errorf("volume %s: %w", r.v.Name, err)
 	}
 	return r.Rewritten, nil
+}
+
+// had refuses a state directory that is the default, and whose server did not have the volume: what that
+// of another server has of it, such as data in its cache's notes or in a log of atomic writes, would be left out.
+func (r *rewriting) had() error {
+	record, err := state.RecordOf(r.dir, r.v.Name).Peek()
+	if err == nil && (record == nil || record.Path != r.v.Path) {
+		err = fmt.Errorf("found nothing of it in the state directory by default, %s: name that of the server that had it last (--state-dir), which may have data of it that are not written; if none had it, name this one", r.dir)
+	}
+	return err
 }
 
 // fits refuses what cannot be written anew.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"lunar/conf"
 	"lunar/daemon/state"
 	"lunar/internal/bulk"
 )
@@ -225,6 +226,17 @@ func TestRewritingRefused(t *testing.T) {
 	}
 	if err := os.Remove(note); err != nil {
 		t.Fatal(err)
+	}
+	r := rewriting{dir: s.dir, v: &conf.Volume{Name: "disk", Path: s.path("disk.img")}}
+	for _, path := range []string{"", "other.img", "disk.img"} {
+		if path != "" {
+			if err := state.RecordOf(s.dir, "disk").Save(&state.Record{Path: s.path(path)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.had(); path == "disk.img" != (err == nil) {
+			t.Errorf("with a state directory by default that has a record of %q: found %v", path, err)
+		}
 	}
 	if !bytes.Equal(s.read("disk.img"), s.data) {
 		t.Error("the volume was altered")
