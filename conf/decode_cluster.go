@@ -147,7 +147,7 @@ func (d *decoder) validateOwners(c *Config, v *Volume) {
 		key      string
 		what, as string
 	}{
-		{c.Cluster == nil, "owners", "owners without cluster", "the section cluster, which says which node this server is"},
+		{c.Cluster == nil, "owners", "owners without cluster", "the section cluster, which says which node this server is (the text for all nodes is read by lunar apply --cluster --dry-run)"},
 		{v.Write == WriteBack, "write", "back with owners", "through: what only this node's cache has would be lost with it"},
 		{v.ReadOnly, "read-only", "true with owners", "no owners: what nobody writes all nodes may serve at once"},
 	} {

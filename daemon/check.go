@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"slices"
 
+	"lunar/cluster/member"
 	"lunar/conf"
 	"lunar/daemon/machine"
 	"lunar/daemon/medium"
@@ -42,7 +44,7 @@ func (k CheckOptions) Check(c cli.Console) error {
 	dir, err := conf.StateDir(k.StateDir)
 	if err == nil {
 		cfg.InStateDir(dir)
-		err = errors.Join(medium.StoredTwice(cfg), state.Trust(dir), checkPaths(cfg, dir), checkApplied(dir))
+		err = errors.Join(medium.StoredTwice(cfg), state.Trust(dir), checkPaths(cfg, dir), checkApplied(dir), checkMember(cfg, dir))
 	} else {
 		err = medium.StoredTwice(cfg)
 	}
@@ -77,6 +79,20 @@ func (k CheckOptions) Check(c cli.Console) error {
 		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), cli.Counted(len(warnings), "warning"))
 	for _, note := range slices.Concat(notes, imageNotes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkAccess(cfg, dir), checkPrivileges(cfg, "/"), doubtful(cfg), checkIdentities(cfg), checkOwners(cfg)) {
 		fmt.Fprintf(c.Out, "note: %s: %s\n", k.File, note)
+	}
+	return err
+}
+
+// checkMember refuses the name of another node or cluster than the state directory is a member of, with which
+// this server does not start. Before init or join there is none.
+func checkMember(cfg *conf.Config, dir string) error {
+	c := cfg.Cluster
+	if c == nil || c.Etcd.Mode != conf.EmbeddedEtcd {
+		return nil
+	}
+	err := member.Dir(filepath.Join(dir, "etcd")).Is(c.Named, c.Node)
+	if errors.Is(err, member.ErrNoMember) || errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func (n Node) judge() error {
 	switch {
 	case !nodeName.MatchString(n.Name):
 		return fmt.Errorf("node %q: expected letters, digits, dots and hyphens, 64 at most", n.shown())
-	case n.Address == "" || net.ParseIP(n.Address).IsUnspecified():
+	case n.Address == "" || net.ParseIP(n.Address).IsUnspecified() || net.ParseIP(n.Address).IsMulticast():
 		return fmt.Errorf("node %s: found address %q, expected one by which the others reach it", n.Name, n.Address)
 	case n.Port < 1 || n.Port > 65533:
 		return fmt.Errorf("node %s: found port %d, expected three ports in a row from it on", n.Name, n.Port)

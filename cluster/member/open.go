@@ -7,16 +7,21 @@ import (
 	"lunar/cluster/etcd"
 )
 
+// Is fails with ErrNoMember, and for another cluster's or node's directory.
+func (d Dir) Is(cluster, node string) error {
+	s, err := d.Settings()
+	if err == nil && (s.Cluster != cluster || s.Node.Name != node) {
+		err = fmt.Errorf("%s: found node %s of cluster %s, expected node %s of cluster %s", d, s.Node.Name, s.Cluster, node, cluster)
+	}
+	return err
+}
+
 // Open opens a node's state by the member of the directory, which it starts if nobody has;
 // messages gets the log of what it starts. It waits for no quorum. It fails with ErrNoMember,
 // for another cluster's or node's directory, and without lunar-etcd.
 func (d Dir) Open(cluster, node string, messages *os.File) (*etcd.State, error) {
-	s, err := d.Settings()
-	if err != nil {
+	if err := d.Is(cluster, node); err != nil {
 		return nil, err
-	}
-	if s.Cluster != cluster || s.Node.Name != node {
-		return nil, fmt.Errorf("%s: found node %s of cluster %s, expected node %s of cluster %s", d, s.Node.Name, s.Cluster, node, cluster)
 	}
 	if !d.Runs() {
 		program, err := Program()

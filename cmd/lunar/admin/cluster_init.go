@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,8 +81,12 @@ func (k newMember) node() (member.Node, error) {
 	return member.Node{Name: name, Address: k.Address, Port: k.Port}, nil
 }
 
-// begun tells what comes next.
+// begun tells what comes next, and of an address that looks right here alone, as a machine's own name may
+// lead to 127.0.1.1 there.
 func (k newMember) begun(c cli.Console, d member.Dir, name, node, what string) error {
+	if at, err := net.ResolveIPAddr("ip", k.Address); err == nil && at.IP.IsLoopback() {
+		fmt.Fprintf(c.Err, "warning: address %s leads to this machine alone: nodes on other machines cannot reach this one\n", k.Address)
+	}
 	_, err := fmt.Fprintf(c.Out, `%s in %s. Start its etcd by
   systemctl start lunar-etcd        (without systemd: lunar-etcd run --dir %s)
 The server takes part once it is restarted with this in its configuration; a witness has no server:

@@ -39,6 +39,8 @@ func TestClusterInit(t *testing.T) {
 	says(t, cli.ExitFailure, "five ticks", init("--tick", "200ms")...)
 	says(t, cli.ExitOK, "cluster: {name: prod, node: n1}", init()...)
 	says(t, cli.ExitFailure, "has a member already, node", init()...)
+	says(t, cli.ExitOK, "warning: address 127.0.0.1 leads to this machine alone", init("--state-dir", t.TempDir())...)
+	says(t, cli.ExitFailure, "expected one by which the others reach it", init("--state-dir", t.TempDir(), "--address", "224.0.0.1")...)
 	says(t, cli.ExitFailure, "found no token", "cluster", "join", "nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "found a part of a token", "cluster", "join", "lunar-join-nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "does not run on this node: systemctl start lunar-etcd", "cluster", "backup", filepath.Join(dir, "backup"), "--state-dir", dir)
