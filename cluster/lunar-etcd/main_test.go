@@ -194,6 +194,22 @@ func (n *node) etcdOf() int {
 	}, func(pid int) bool { return pid > 0 })
 }
 
+// stopEtcd has a node's etcd stand still, all threads of it: the signal returns before they do.
+func (n *node) stopEtcd() {
+	n.t.Helper()
+	pid := n.etcdOf()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		n.t.Fatal(err)
+	}
+	eventually.Holds(n.t, "etcd stands still", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread string) bool {
+			text, err := os.ReadFile(thread)
+			return err != nil || !strings.Contains(string(text), ") T ") // proc_pid_stat(5)
+		})
+	})
+}
+
 // three are the members of one cluster, all with votes.
 func three(t *testing.T) []*node {
 	t.Helper()
@@ -249,11 +265,11 @@ func TestState(t *testing.T) {
 			}
 		},
 		Quorum: func(t testing.TB, there bool) {
-			signal := syscall.SIGSTOP
-			if there {
-				signal = syscall.SIGCONT
+			if !there {
+				n.stopEtcd()
+				return
 			}
-			if err := syscall.Kill(n.etcdOf(), signal); err != nil {
+			if err := syscall.Kill(n.etcdOf(), syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -348,9 +364,7 @@ func TestNoQuorum(t *testing.T) {
 	defer s.Close()
 	answers(t, s)
 	for _, n := range nodes[1:] {
-		if err := syscall.Kill(n.etcdOf(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		n.stopEtcd()
 	}
 	if _, _, err := s.Get(t.Context(), "/test/"); !errors.Is(err, cluster.ErrNoQuorum) {
 		t.Fatalf("found %v, expected ErrNoQuorum", err)
