@@ -37,15 +37,19 @@ type ClusterVerdict struct {
 
 // ClusterApplied is what has come of a ClusterFile.
 type ClusterApplied struct {
-	Revision int64            `json:"revision" doc:"The new revision, or which it would be."`
-	DryRun   bool             `json:"dryRun,omitempty" doc:"Nothing was changed."`
-	Nodes    []ClusterVerdict `json:"nodes" nullable:"false" doc:"Nodes that live, by name. Others get it when they come back."`
+	Revision  int64            `json:"revision" doc:"The new revision, or which it would be."`
+	DryRun    bool             `json:"dryRun,omitempty" doc:"Nothing was changed."`
+	Unchanged bool             `json:"unchanged,omitempty" doc:"The text is that of the revision, by which all living nodes go: there is no new one."`
+	Nodes     []ClusterVerdict `json:"nodes" nullable:"false" doc:"Nodes that live, by name. Others get it when they come back."`
 }
 
 // Outcome is for the log.
 func (a ClusterApplied) Outcome() string {
 	if a.DryRun {
 		return "a dry run: nothing was changed"
+	}
+	if a.Unchanged {
+		return "it was in force: nothing was changed"
 	}
 	return "revision " + strconv.FormatInt(a.Revision, 10)
 }

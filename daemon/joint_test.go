@@ -98,6 +98,20 @@ func TestJointConfiguration(t *testing.T) {
 	if said := l.lunar("n1", cli.ExitOK, "cluster", "config", "history"); strings.Count(said, "\n") != 4 || !strings.Contains(said, "roll back to revision 1") || strings.Contains(said, "sesame") {
 		t.Errorf("found %q", said)
 	}
+	eventually.Holds(t, "all nodes go by it, and all know", func() bool {
+		for of := range l.nodes {
+			if _, revision := l.stateOf("n2", of); revision != "3" {
+				return false
+			}
+		}
+		return true
+	})
+	if said := l.apply("n2", cli.ExitOK, jointConfig); !strings.Contains(said, "It is revision 3 already") {
+		t.Errorf("a text that is in force: found %q", said)
+	}
+	if said := l.apply("n2", cli.ExitOK, jointConfig+"# changed\n"); !strings.Contains(said, "It is revision 4,") {
+		t.Errorf("found %q", said)
+	}
 	for _, n := range l.nodes {
 		if strings.Contains(n.log.String(), "sesame") {
 			t.Errorf("node %s has logged a secret", n.name)

@@ -25,6 +25,10 @@ func appliedInCluster(ctx context.Context, c cli.Console, api *control.Client, f
 	if err != nil {
 		return advisedBy(err, with, command)
 	}
+	if applied.Unchanged {
+		fmt.Fprintf(c.Out, "It is revision %d already, by which all nodes go. Nothing was changed.\n", applied.Revision)
+		return nil
+	}
 	behind := 0
 	for i := range applied.Nodes {
 		if tellVerdict(c, &applied.Nodes[i], f.DryRun); !applied.Nodes[i].Applied {
