@@ -116,8 +116,8 @@ func (s *source) ApplyInCluster(by server.Asker, f control.ClusterFile) (control
 	if err := s.tooOld(); err != nil {
 		return control.ClusterApplied{}, err
 	}
-	if !f.DryRun && m.inForce(ctx, d.Text) {
-		return control.ClusterApplied{Revision: m.joint.Load().Revision, Unchanged: true, Nodes: []control.ClusterVerdict{}}, nil
+	if now := m.joint.Load(); !f.DryRun && now != nil && bytes.Equal(now.Text, d.Text) && m.inForce(ctx, now) {
+		return control.ClusterApplied{Revision: now.Revision, Unchanged: true, Nodes: []control.ClusterVerdict{}}, nil
 	}
 	if err := by.Begin(); err != nil {
 		return control.ClusterApplied{}, err
@@ -157,12 +157,11 @@ func (s *source) placed() error {
 	return &control.Refusal{What: jointRefused, State: true, Reasons: []control.Reason{{Text: "this node has no place in its cluster: " + why}}}
 }
 
-// inForce reports whether a text is the newest revision's, by which all nodes go that live. As a
-// revision of its own it would push an older one out of those that are kept, each time that somebody
-// makes sure of it.
-func (m *membership) inForce(ctx context.Context, text []byte) bool {
-	now := m.joint.Load()
-	if now == nil || !bytes.Equal(now.Text, text) || m.whyBehind() != "" {
+// inForce reports whether what this node goes by is the newest revision, by which all nodes go that
+// live. Its text as a revision of its own would push an older one out of those that are kept, each
+// time that somebody makes sure of it.
+func (m *membership) inForce(ctx context.Context, now *joint) bool {
+	if m.whyBehind() != "" {
 		return false
 	}
 	for _, p := range *m.known.Load() {

@@ -15,7 +15,7 @@ type entity struct {
 	ceiling     int64 // of the limits, tokens/s; Unlimited is none
 	share       int64 // of the limits, millionths
 	queues      int   // that use it
-	clients     int
+	clients     int   // of it, on all servers; those that linger, too
 	usage       usage // of the thread
 }
 
